@@ -31,6 +31,25 @@ MACHINES = (
 )
 """Keys of a machine file and values that no machine has."""
 
+NUMBERS = ("-0", "nan", "inf", "1e400", "1e308", "1e-320", str(2**63))
+"""Numbers that are no bandwidth in MB/s, though most of them can be represented. Zero may be a count."""
+
+TOML_NUMBERS = {
+    "job": ("cores", "18"),
+    "gpu-job": ("seconds", "0.010"),
+    "jobs": ("hours", "3.0"),
+    "load": ("count", "4"),
+    "apps": ("cores", "2"),
+}
+"""Of each sound TOML file a key and its value, which is replaced by NUMBERS."""
+
+CURVES = """# name: m
+# cores_first_socket: 4
+# numa_per_socket: 1
+comp_node,comm_node,n,comp_alone,comm_alone,comp_together,comm_together
+0,0,1,{},10871.0,5630.0,10865.1
+"""
+
 NEWER = {"version": 99, "written_by": "9.0.0"}
 
 
@@ -77,6 +96,22 @@ def furnish(folder: Path, recorded: Path, docs: Path) -> None:
         (bad / name).symlink_to("/dev/zero")
     for name in ("loop", "loop.toml"):
         (bad / name).symlink_to(name)
+    for number, value in enumerate(NUMBERS):
+        (bad / f"curves-{number}.csv").write_text(CURVES.format(value))
+    one_core = CURVES.replace("cores_first_socket: 4", "cores_first_socket: 1")
+    (folder / "one-point.csv").write_text(one_core.format(5630.2))
+    for name, (key, sound) in TOML_NUMBERS.items():
+        text = (folder / f"{name}.toml").read_text()
+        for number, value in enumerate(NUMBERS[1:]):
+            changed = re.sub(rf"\b{key} = {sound}", f"{key} = {value}", text, count=1)
+            assert changed != text
+            (bad / f"{name}-{number}.toml").write_text(changed)
+    for key in ("cores_first_socket", "sockets", "numa_per_socket", "nic_node"):
+        model = json.loads((folder / "model.json").read_bytes())
+        model["machine"][key] = 2**63
+        (bad / f"model-{key}.json").write_text(json.dumps(model))
+    large = json.loads((folder / "times.json").read_bytes()) | {"block": 2**63}
+    (bad / "times.json").write_text(json.dumps(large))
     _damaged_runs(bad, recorded)
 
 
@@ -104,6 +139,7 @@ def _damaged_runs(bad: Path, recorded: Path) -> None:
         "binary": b"\x00\xff\n" * 64,
         "shape": header + b"[1,2]\n3\n",
         "deep": header + deep + b"\n",
+        "newer": header.replace(b'"version":1', b'"version":99'),
     }
     for kind, file, texts in (("run", "manifest.json", manifests), ("journal", "samples.jsonl", journals)):
         for name in (*texts, "fifo", "zero", "folder", "missing"):
@@ -118,3 +154,8 @@ def _damaged_runs(bad: Path, recorded: Path) -> None:
                 (copy / file).symlink_to("/dev/zero")
             elif name == "folder":
                 (copy / file).mkdir()
+    fewer = bad / "journal-points"
+    shutil.copytree(recorded, fewer)
+    manifest = json.loads((fewer / "manifest.json").read_bytes())
+    manifest["points"] = manifest["points"][:2]
+    (fewer / "manifest.json").write_text(json.dumps(manifest))

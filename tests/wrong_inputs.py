@@ -38,7 +38,11 @@ JOURNALS = (
     "bad/journal-binary",
     "bad/journal-shape",
     "bad/journal-fifo",
+    "bad/journal-zero",
+    "bad/journal-folder",
     "bad/journal-deep",
+    "bad/journal-newer",
+    "bad/journal-points",
 )
 NEW_FILES = (*TEXTS, LONG, "folder", ".", "/", "missing/x", "model.json/x", "bad/loop/x")
 NEW_FOLDERS = (*TEXTS, LONG, ".", "/", "run", "model.json", "model.json/x", "bad/fifo", "bad/loop")
@@ -48,6 +52,16 @@ SIZES = (*TEXTS, "two", ARABIC, "0x10", "1_0", LONG, "-4", "4 XB", "nan", "inf",
 VALUES: dict[str, tuple[str, ...]] = {
     "run": RUNS,
     "measured run": (*RUNS, *JOURNALS),
+    "journal": JOURNALS,
+    "job number": tuple(f"bad/job-{number}.toml" for number in range(6)),
+    "accelerator job number": tuple(f"bad/gpu-job-{number}.toml" for number in range(6)),
+    "jobs number": tuple(f"bad/jobs-{number}.toml" for number in range(6)),
+    "load number": tuple(f"bad/load-{number}.toml" for number in range(6)),
+    "apps number": tuple(f"bad/apps-{number}.toml" for number in range(6)),
+    "model number": tuple(
+        f"bad/model-{key}.json" for key in ("cores_first_socket", "sockets", "numa_per_socket", "nic_node")
+    ),
+    "curves": tuple(f"bad/curves-{number}.csv" for number in range(7)),
     "model": (*FILES, "bad/newer.json", "henry"),
     "machine": (
         *TOML_FILES, "bad/deep.xml", "bad/binary.xml", "bad/empty.xml", "bad/fifo.xml", "hneri", "henri:x"
@@ -114,7 +128,7 @@ TARGETS = (_HERE / "wrong_targets.txt").read_text()
 LINES = (_HERE / "wrong_lines.txt").read_text()
 """Whole command lines that are wrong."""
 
-MACHINE_FAILED = ("trace ", "/x", "missing/x")
+MACHINE_FAILED = ("trace ",)
 """A target or value with one of these may end with exit code 1: a program or the disk refused."""
 
 

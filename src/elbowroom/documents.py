@@ -19,6 +19,9 @@ from elbowroom.version import __version__
 
 T = TypeVar("T")
 
+LEAST, LARGEST = 1e-100, 1e100
+"""Magnitudes of numbers in documents; ratios and products of three such numbers are finite."""
+
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -32,6 +35,8 @@ class DocumentFormat(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     hint: str
     adapt: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Makes plain data of the stored form fit the type."""
+    own: bool = False
+    """Whether no person writes such a file, and its numbers need no check."""
 
     def read(self, path: Path) -> T:
         """The document in a file. Unknown fields are ignored.
@@ -42,6 +47,8 @@ class DocumentFormat(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         data = read_document(path, field=self.name, hint=self.hint)
         head = self._head(data, path)
         check_version(path, self.schema, head.get("version"), self.version, head.get("elbowroom"))
+        if not self.own:
+            _check_numbers(head, str(path), ())
         if self.adapt is not None:
             head = self.adapt(head)
         return convert(head, self.kind, where=str(path), subject=self.name, hint=self.hint)
@@ -91,13 +98,34 @@ def check_version(path: Path, schema: str, version: object, newest: int, release
 
 
 def parse_toml(text: str, *, field: str, where: str) -> dict[str, Any]:
-    """The tables and values of a TOML text; UsageError with the line if it is none."""
+    """The tables and values of a TOML text; UsageError with the line if it is none, and with the key of a
+    number out of range.
+    """
     try:
-        return tomllib.loads(text)
+        data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(
             f"not a TOML file: {error}", field=field, value=where, hint="correct that line"
         ) from error
+    _check_numbers(data, where, ())
+    return data
+
+
+def _check_numbers(value: Any, where: str, keys: tuple[str, ...]) -> None:
+    """UsageError for the first number that is not finite or out of range."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _check_numbers(item, where, (*keys, key))
+    elif isinstance(value, list):
+        for item in value:
+            _check_numbers(item, where, keys)
+    elif isinstance(value, int | float) and value != 0 and not LEAST <= abs(value) <= LARGEST:
+        raise UsageError(
+            f"is out of range in {where}",
+            field=".".join(keys),
+            value=value,
+            hint=f"give 0, or a number whose magnitude is {LEAST:g} to {LARGEST:g}",
+        )
 
 
 def check_keys(

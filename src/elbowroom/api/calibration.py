@@ -85,10 +85,25 @@ def fit(
     models/NAME.json in the folder of the first run). `computing`: more measured loads, for that run's data;
     `sms`: multiprocessors of the accelerator, where runs of one do not say it.
 
-    UsageError where none can be fitted, or the runs are of different machines.
+    UsageError where none can be fitted, the runs hold one point only, or are of different machines.
     """
     several = [run] if isinstance(run, Run | Path | str) else list(run)
     sources = [item if isinstance(item, Run) else open(item) for item in several]
+    model = _fit(sources, kernel=kernel, size=size, sms=sms, computing=computing, least=2)
+    model.save(out if out is not None else default_path(sources[0]))
+    return model
+
+
+def _fit(
+    sources: Sequence[Run],
+    *,
+    kernel: str | None = None,
+    size: int | None = None,
+    sms: int | None = None,
+    computing: Callable[[FitData], Sequence[LoadRow]] | None = None,
+    least: int = 1,
+) -> Model:
+    """The model of these runs, which must have `least` points; errors as `fit`."""
     gpu = gpu_part(sources, sms)
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     try:
@@ -103,11 +118,16 @@ def fit(
         if computing is not None:
             more = (*collected.loads, *computing(collected))
             collected = msgspec.structs.replace(collected, loads=more)
+        if gpu is None and len(collected.curves.rows) + len(collected.loads) < least:
+            raise UsageError(
+                "has one measured point, which determines no model",
+                field="run",
+                value=str(sources[0].path),
+                hint="measure more numbers of cores: elbowroom run model (on a machine with more cores)",
+            )
         source = _provenance(sources, collected.layout.nodes, collected)
         document = fitting.fit(collected.curves, source, created=created, gpu=gpu)
-    model = Model(document)
-    model.save(out if out is not None else default_path(sources[0]))
-    return model
+    return Model(document)
 
 
 def _provenance(
@@ -347,10 +367,12 @@ def _fitted(run: Run, calibration: AdaptiveResult, out: Path | str | None, repor
     unknown = [f"{note.what}: {note.reason}" for note in run.manifest.notes]
     model = None
     try:
-        model = fit(run, out)
+        # One point may be all that a small machine has; the model says how little it knows.
+        model = _fit([run])
     except UsageError as error:
         unknown.append(f"no model: {error.sentence()}")
     else:
+        model.save(out if out is not None else default_path(run))
         unknown += model.validity
     if report:
         run.report()

@@ -19,6 +19,9 @@ INNER_BLOCK = 32
 """Rows of a T: reflectors of QR's that are applied together (apps/factorizations)."""
 
 
+MOST_BLOCK = 1_000_000
+
+
 class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of each kernel on one core, for tiles of `block` rows: what `factorizations-inline times`
     prints.
@@ -30,6 +33,9 @@ class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
     seconds: dict[str, float]
 
     def __post_init__(self) -> None:
+        if not 1 <= self.block <= MOST_BLOCK:
+            hint = f"give 1 to {MOST_BLOCK} rows"
+            raise UsageError("is no number of rows of a tile", field="block", value=self.block, hint=hint)
         for step in STEPS:
             value = self.seconds.get(step, 0.0)
             if not 0 < value < 1e6:

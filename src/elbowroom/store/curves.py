@@ -48,6 +48,11 @@ value of a side reaches these, it is GB/s.
 MOST_PER_CORE, MOST_COMM = 200_000.0, 1_000_000.0
 """MB/s. No core and no NIC does more: where all values of a side do, they are kB/s or B/s."""
 
+LEAST, LARGEST = 1e-6, 1e12
+"""MB/s: 1 B/s and 1 EB/s. Values outside are slips, and their squares or ratios may leave the range of
+numbers.
+"""
+
 MOST = 16_384
 """Cores, nodes, sockets: the run folder lists each of them, so a slip must not fill the disk."""
 
@@ -316,6 +321,9 @@ class _CurvesReader:
         if float(text) <= 0:
             hint = "a bandwidth is above 0 MB/s; leave the cell empty where nothing was measured"
             raise self._error("is not positive", field, text, hint, number)
+        if not LEAST <= float(text) <= LARGEST:
+            hint = "give MB/s like 12345.6, or leave the cell empty where nothing was measured"
+            raise self._error("is not a bandwidth of a machine", field, text, hint, number)
         return float(text)
 
     def _check_scale(self, rows: Iterable[Row]) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from elbowroom.documents import DocumentFormat
 from elbowroom.errors import UsageError
+from elbowroom.models.curves import Shape
 from elbowroom.models.document import SCHEMA, VERSION, Document
 from elbowroom.models.flow.extras import NEUTRAL, regime_names
 from elbowroom.models.flow.law import PARAMETERS
@@ -20,6 +21,10 @@ from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.gpu.prior import LINEAR as GPU_LINEAR
 from elbowroom.models.threshold.law import Parameters
 from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.store.curves import MOST
+
+MOST_KEPT = 1e3
+"""Nothing measured gains more."""
 
 MOST_DISCREPANCY = 10.0
 """A model that is off by more follows nothing, and its intervals overflow."""
@@ -49,8 +54,7 @@ def read_model(path: Path) -> Document:
 
 def _check(path: Path, document: Document) -> None:
     """What types cannot say: positive counts and bandwidths, rows as long as the names of their columns."""
-    for field in ("cores_first_socket", "numa_per_socket", "sockets"):
-        _at_least(path, f"machine.{field}", getattr(document.machine, field), 1)
+    _check_shape(path, document.machine)
     for name in ("threshold", "robust"):
         part: ThresholdPart | None = getattr(document.models, name)
         for side in ("local", "remote"):
@@ -61,6 +65,16 @@ def _check(path: Path, document: Document) -> None:
         _check_flow(path, document.models.flow)
     if document.gpu is not None:
         _check_gpu(path, document.gpu)
+
+
+def _check_shape(path: Path, shape: Shape) -> None:
+    for field in ("cores_first_socket", "numa_per_socket", "sockets"):
+        _at_least(path, f"machine.{field}", getattr(shape, field), 1)
+        if getattr(shape, field) > MOST:
+            raise _wrong(path, f"machine.{field}", getattr(shape, field), "is more than any machine has")
+    if shape.nic_node is not None and not 0 <= shape.nic_node < shape.nodes:
+        message = f"the machine has {shape.nodes} NUMA nodes, counted from 0"
+        raise _wrong(path, "machine.nic_node", shape.nic_node, message)
 
 
 def _check_parameters(path: Path, where: str, parameters: Parameters) -> None:
@@ -84,6 +98,8 @@ def _check_flow(path: Path, flow: FlowPart) -> None:
 def _check_gpu(path: Path, part: GpuPart) -> None:
     """An accelerator: a row of draws at least, every parameter of the law, words and sizes of cases."""
     _at_least(path, "gpu.sms", part.sms, 2)
+    if part.sms > MOST:
+        raise _wrong(path, "gpu.sms", part.sms, "is more than any accelerator has")
     if not part.draws:
         raise _wrong(path, "gpu.draws", None, "holds no set of parameters")
     own = {item.name for item in GPU_PARAMETERS}
@@ -94,14 +110,20 @@ def _check_gpu(path: Path, part: GpuPart) -> None:
         if name not in own and not re.fullmatch(LINK_NAME, name):
             raise _wrong(path, "gpu.names", name, "is not a parameter of this release")
     _check_columns(path, "gpu", part, set(part.names) - set(GPU_LINEAR))
+    spreads = [("gpu.mover_discrepancy", part.mover_discrepancy)]
+    spreads += [(f"gpu.errors[{at}].discrepancy", item.discrepancy) for at, item in enumerate(part.errors)]
+    for field, value in spreads:
+        if value is not None and not 0 <= value <= MOST_DISCREPANCY:
+            raise _wrong(path, field, value, "is not a relative standard deviation")
     for number, victim in enumerate(part.victims):
+        _at_least(path, f"gpu.victims[{number}].traffic", victim.traffic, 0)
         for field, length in (("shape", 3), ("tile", 2)):
             values = getattr(victim, field)
             if values and (len(values) != length or min(values) < 1):
                 raise _wrong(path, f"gpu.victims[{number}].{field}", None, f"is not {length} sizes above 0")
     for number, item in enumerate(part.measured):
         where = f"gpu.measured[{number}]"
-        if not (item.kept > 0 and 0 <= item.spread <= MOST_DISCREPANCY):
+        if not (0 < item.kept <= MOST_KEPT and 0 <= item.spread <= MOST_DISCREPANCY):
             raise _wrong(path, f"{where}.kept", item.kept, "is not a share above 0 with a standard error")
         try:
             check_case(item.case, part.sms)
