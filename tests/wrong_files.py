@@ -7,11 +7,15 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 import gpu_samples
 from elbowroom.broadcast.factorizations import STEPS, StepTimes
+from elbowroom.documents import encode
+from elbowroom.measure.source import Where, choose
+from elbowroom.measure.study import StudyFolder
 from elbowroom.store.models import write_model
 
 DEEP = 100_000
@@ -113,6 +117,7 @@ def furnish(folder: Path, recorded: Path, docs: Path) -> None:
     large = json.loads((folder / "times.json").read_bytes()) | {"block": 2**63}
     (bad / "times.json").write_text(json.dumps(large))
     _damaged_runs(bad, recorded)
+    _damaged_studies(bad)
 
 
 def machines(folder: Path, text: str) -> None:
@@ -121,6 +126,24 @@ def machines(folder: Path, text: str) -> None:
         changed = re.sub(rf"^{key} = .*$", f"{key} = {value}", text, count=1, flags=re.MULTILINE)
         assert changed != text
         (folder / f"machine-{number}.toml").write_text(changed)
+
+
+def _damaged_studies(bad: Path) -> None:
+    machine = choose(Where(machine="henri")).machine()
+    begun = StudyFolder(study="denis2021", created="", elbowroom="9.0.0", machine=machine)
+    sound = json.loads(encode(begun))
+    changes: dict[str, dict[str, Any]] = {
+        "newer": {"version": 99},
+        "unversioned": {"version": None},
+        "unknown": {"study": "denis2035"},
+        "label": {"only": ["Fig. 99"]},
+        "where": {"where": {"launcher": 3}},
+        "infinite": {"budget": 1e308},
+    }
+    for name, changed in changes.items():
+        (bad / f"study-{name}").mkdir()
+        (bad / f"study-{name}" / "study.json").write_text(json.dumps(sound | changed))
+    (bad / "study-folder" / "study.json").mkdir(parents=True)
 
 
 def _damaged_runs(bad: Path, recorded: Path) -> None:

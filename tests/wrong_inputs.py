@@ -53,6 +53,10 @@ VALUES: dict[str, tuple[str, ...]] = {
     "run": RUNS,
     "measured run": (*RUNS, *JOURNALS),
     "journal": JOURNALS,
+    "study": tuple(
+        f"bad/study-{name}"
+        for name in ("newer", "unversioned", "unknown", "label", "where", "infinite", "folder")
+    ),
     "job number": tuple(f"bad/job-{number}.toml" for number in range(6)),
     "accelerator job number": tuple(f"bad/gpu-job-{number}.toml" for number in range(6)),
     "jobs number": tuple(f"bad/jobs-{number}.toml" for number in range(6)),

@@ -84,7 +84,12 @@ def check_version(path: Path, schema: str, version: object, newest: int, release
     `release`: the release of elbowroom that wrote the file, if it is known.
     """
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise UsageError(f"carries no version of schema {schema}", field="file", value=str(path))
+        raise UsageError(
+            f"has no version of schema {schema}",
+            field="file",
+            value=str(path),
+            hint=f"elbowroom {__version__} reads versions 1 to {newest}: restore the file from a copy",
+        )
     if version > newest:
         # This release did not write it, whatever the file says.
         wrote = f"elbowroom {release}" if release and release != __version__ else "the release that wrote it"

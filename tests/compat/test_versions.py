@@ -5,6 +5,7 @@ The recorded run in tests/data/quick was written with version 1 of every schema.
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ import elbowroom
 import trace_stand_ins
 from elbowroom import cli
 from elbowroom.api import schema, schema_names
+from elbowroom.documents import DocumentFormat
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.models import published
 from elbowroom.models.base import Provenance
 from elbowroom.models.document import Document
 from elbowroom.models.fit import fit
 from elbowroom.models.published import of_published
+from elbowroom.store.models import MODEL_FORMAT
 from elbowroom.trace import overhead
 from elbowroom.trace.documents import Stat, decode
 
@@ -374,3 +377,27 @@ def test_a_model_of_version_1_is_still_read_and_answers_the_same() -> None:
     answer = model.predict(15, 0, 0, model="threshold")
     assert answer.comp_alone.value == pytest.approx(66800.54069934294)
     assert answer.comm_together.value == pytest.approx(10470.075360543591)
+
+
+def test_a_file_of_a_newer_version_is_refused_with_both_versions(tmp_path: Path) -> None:
+    formats = [item for item in gc.get_objects() if isinstance(item, DocumentFormat)]
+    names = {"manifest", "model", "profile", "study", "network", "times"}
+    assert names <= {item.name for item in formats}
+    for item in formats:
+        file = tmp_path / "file.json"
+        file.write_text(json.dumps({"schema": item.schema, "version": 99, "elbowroom": "9.0.0"}))
+        both = rf"{item.schema} version 99; .* reads up to version {item.version}\)"
+        with pytest.raises(UsageError, match=both) as caught:
+            item.read(file)
+        assert "elbowroom 9.0.0" in caught.value.hint
+
+
+@pytest.mark.parametrize("version", [None, 0, -1, 1.5, "1", True])
+def test_a_file_without_a_version_is_refused_with_the_versions_that_are_read(
+    version: object, tmp_path: Path
+) -> None:
+    file = tmp_path / "m.json"
+    file.write_text(json.dumps({"schema": "elbowroom/model", "version": version}))
+    with pytest.raises(UsageError, match="has no version of schema elbowroom/model") as caught:
+        MODEL_FORMAT.read(file)
+    assert "reads versions 1 to" in caught.value.hint

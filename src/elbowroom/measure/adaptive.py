@@ -192,7 +192,7 @@ def resume(
     with locked(path) as (folder, journal):
         manifest = folder.manifest
         if where is None or where == Where():
-            where = msgspec.convert(manifest.where, Where)
+            where = Where.stored(manifest.where, folder.manifest_path)
         source = source or choose(where)
         whole = _begun(path, manifest, source, tell)
         keeper = Keeper(source)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from elbowroom import experiments
+from elbowroom.documents import convert
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch import build, gpu, modes, native, starpu, topologies
 from elbowroom.launch.launcher import Launch, LaunchRequest
@@ -63,6 +64,12 @@ class Where(msgspec.Struct, frozen=True):
         """From the arguments of the interface, where the seed is also that of the order of points."""
         seed = None if machine is None else seed
         return cls(launcher, mpi, tuple(hosts), hostfile, machine, noise, seed)
+
+    @classmethod
+    def stored(cls, data: Mapping[str, Any], file: Path) -> Where:
+        """From the manifest of a run or the file of a study; UsageError for what is none."""
+        hint = "restore the file from a copy"
+        return convert(data, cls, where=str(file), subject="where", prefix="where.", hint=hint)
 
 
 class Source(Protocol):

@@ -323,7 +323,18 @@ def begun(path: Path | str) -> StudyRequest:
         what = wrong_kind(folder, "folder") or "is not the folder of a study (it has no study.json)"
         raise UsageError(what, field="resume", value=str(path), hint="name the folder a study was written to")
     known = FOLDER_FORMAT.read(folder / FILE)
-    where = convert(known.where, Where, where=str(folder / FILE), subject="study", hint=FOLDER_FORMAT.hint)
+    try:
+        narrowed(STUDIES.get(known.study), known.only)
+    except UsageError as error:
+        release = f"elbowroom {known.elbowroom}" if known.elbowroom else "another release"
+        raise UsageError(
+            f"was begun by {release}, and elbowroom {__version__} does not know its {error.field} "
+            f"{error.value!r}",
+            field="study",
+            value=str(folder),
+            hint=f"continue it with {release}, or start a new study with -o",
+        ) from error
+    where = Where.stored(known.where, folder / FILE)
     return StudyRequest(study=known.study, out=str(folder), where=where, **_settings(known))
 
 

@@ -238,7 +238,7 @@ def _header(path: Path, data: mmap.mmap) -> Any:
         raise _error(
             path,
             f"has format {head['version']}, and this release reads format {VERSION}",
-            "profile the program again with this release",
+            "read it with the release that wrote it, or profile the program again",
         )
     _check(path, "header_bytes", head["header_bytes"] == HEADER_BYTES)
     _check(path, "size", 0 < head["size"] <= _MOST_RANKS)

@@ -118,6 +118,11 @@ class RunFolder:
         self.manifest = manifest
 
     @property
+    def manifest_path(self) -> Path:
+        """manifest.json"""
+        return self.path / "manifest.json"
+
+    @property
     def journal_path(self) -> Path:
         """samples.jsonl"""
         return self.path / "samples.jsonl"
@@ -182,7 +187,7 @@ class RunFolder:
     def update(self, **changes: Any) -> None:
         """Writes the manifest again with some fields changed."""
         self.manifest = msgspec.structs.replace(self.manifest, **changes)
-        MANIFEST_FORMAT.write(self.path / "manifest.json", self.manifest, own=True)
+        MANIFEST_FORMAT.write(self.manifest_path, self.manifest, own=True)
 
     def topology(self) -> str:
         """hwloc's XML; raises UsageError when it cannot be read."""
