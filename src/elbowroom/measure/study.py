@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from elbowroom import experiments
-from elbowroom.documents import DocumentFormat, convert
+from elbowroom.documents import DocumentFormat
 from elbowroom.errors import ElbowroomError, MachineError, UsageError, closest
 from elbowroom.experiments.experiment import RunPart
 from elbowroom.experiments.plans import Overrides, decode, load
