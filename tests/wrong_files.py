@@ -54,6 +54,17 @@ comp_node,comm_node,n,comp_alone,comm_alone,comp_together,comm_together
 0,0,1,{},10871.0,5630.0,10865.1
 """
 
+WRITTEN: tuple[tuple[str, Any], ...] = (
+    ("measured_s", 2**63),
+    ("measured_s", 1e308),
+    ("start_ns", 2**63),
+    ("index", 2**63),
+    ("comp", {"rate": 1e308, "unit": "MB/s"}),
+    ("comm", {"value": 2**63, "unit": "us"}),
+    ("comm", {"value": 1.0, "unit": "us", "batches": [1e308]}),
+)
+"""Fields of a measured phase with numbers that no probe writes."""
+
 NEWER = {"version": 99, "written_by": "9.0.0"}
 
 
@@ -128,6 +139,12 @@ def machines(folder: Path, text: str) -> None:
         (folder / f"machine-{number}.toml").write_text(changed)
 
 
+def _line(**fields: Any) -> bytes:
+    """A line of a journal with these fields in its only phase."""
+    record = {"status": "ok", "phases": [{"phase": "A", "index": 0, **fields}]}
+    return json.dumps({"point": "p", "repetition": 0, "record": record}).encode() + b"\n"
+
+
 def _damaged_studies(bad: Path) -> None:
     machine = choose(Where(machine="henri")).machine()
     begun = StudyFolder(study="denis2021", created="", elbowroom="9.0.0", machine=machine)
@@ -149,19 +166,22 @@ def _damaged_studies(bad: Path) -> None:
 def _damaged_runs(bad: Path, recorded: Path) -> None:
     deep = (bad / "deep.json").read_bytes()
     header = b'{"schema":"elbowroom/samples","version":1}\n'
+    sound = (recorded / "manifest.json").read_bytes()
     manifests = {
         "empty": b"",
-        "cut": (recorded / "manifest.json").read_bytes()[:500],
+        "cut": sound[:500],
         "binary": b"\x00\xff" * 64,
         "deep": deep,
         "list": b"[1, 2]",
         "other": b'{"schema": "other", "version": 1}',
+        "mpi": json.dumps(json.loads(sound) | {"hello": {"mpi": 3}}).encode(),
         "newer": json.dumps({"schema": "elbowroom/manifest", **NEWER}).encode(),
     }
     journals = {
         "binary": b"\x00\xff\n" * 64,
         "shape": header + b"[1,2]\n3\n",
         "deep": header + deep + b"\n",
+        **{f"number-{number}": header + _line(**{key: value}) for number, (key, value) in enumerate(WRITTEN)},
         "newer": header.replace(b'"version":1', b'"version":99'),
     }
     for kind, file, texts in (("run", "manifest.json", manifests), ("journal", "samples.jsonl", journals)):

@@ -30,7 +30,7 @@ TOML_FILES = (
 RUNS = (
     *TEXTS, LONG, "missing", "bad/empty", "bad/folder", "bad/fifo", "bad/zero", "bad/loop", "bad/run-empty",
     "bad/run-cut", "bad/run-binary", "bad/run-deep", "bad/run-list", "bad/run-other", "bad/run-newer",
-    "bad/run-fifo",
+    "bad/run-mpi", "bad/run-fifo",
     "bad/run-zero", "bad/run-folder",
 )  # fmt: skip
 JOURNALS = (
@@ -43,6 +43,7 @@ JOURNALS = (
     "bad/journal-deep",
     "bad/journal-newer",
     "bad/journal-points",
+    *(f"bad/journal-number-{number}" for number in range(7)),
 )
 NEW_FILES = (*TEXTS, LONG, "folder", ".", "/", "missing/x", "model.json/x", "bad/loop/x")
 NEW_FOLDERS = (*TEXTS, LONG, ".", "/", "run", "model.json", "model.json/x", "bad/fifo", "bad/loop")

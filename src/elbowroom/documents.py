@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 LEAST, LARGEST = 1e-100, 1e100
 """Magnitudes of numbers in documents; ratios and products of three such numbers are finite."""
+LARGEST_WHOLE = 2**63 - 1
+"""The largest whole number of TOML, and of the 64-bit integers that libraries take."""
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -124,13 +126,15 @@ def _check_numbers(value: Any, where: str, keys: tuple[str, ...]) -> None:
     elif isinstance(value, list):
         for item in value:
             _check_numbers(item, where, keys)
-    elif isinstance(value, int | float) and value != 0 and not LEAST <= abs(value) <= LARGEST:
-        raise UsageError(
-            f"is out of range in {where}",
-            field=".".join(keys),
-            value=value,
-            hint=f"give 0, or a number whose magnitude is {LEAST:g} to {LARGEST:g}",
-        )
+    elif isinstance(value, int | float) and value != 0:
+        least, largest = (1, LARGEST_WHOLE) if isinstance(value, int) else (LEAST, LARGEST)
+        if not least <= abs(value) <= largest:
+            raise UsageError(
+                f"is out of range in {where}",
+                field=".".join(keys),
+                value=value,
+                hint=f"give 0, or a number whose magnitude is {least:g} to {largest:g}",
+            )
 
 
 def check_keys(

@@ -186,7 +186,7 @@ def observations(entries: Iterable[Entry], state: Mapping[str, Mapping[str, Any]
     for entry in entries:
         for phase in entry.record.get("phases", ()):
             taken = phase.get("observed", {}).get("steal_s")
-            if taken is not None:
+            if isinstance(taken, int | float):
                 known = True
                 steal += float(taken)
                 measured += float(phase.get("measured_s") or 0.0) * cpus

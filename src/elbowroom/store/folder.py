@@ -86,6 +86,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     measured_share: float | None = None
     budget: Budget | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("mpi", "gpu", "virtual"):
+            if not isinstance(self.hello.get(name) or {}, dict):
+                raise ValueError(f"hello.{name} is not an object")
+
     def plain(self) -> dict[str, Any]:
         """Plain data, as in manifest.json."""
         plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(self, points=()))

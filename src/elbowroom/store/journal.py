@@ -4,9 +4,7 @@ A line is complete when it ends with a newline: the last one may be torn by a ki
 if never written; anything else that cannot be read is damage and is an error. The journal of a run begins
 with a header of schema and version.
 
-One writer at a time: flock where the file system has it, else a lock file. Lustre without `-o flock` and some
-NFS answer flock with an error. There a file NAME.lock, made exclusively, names host and process. It is taken
-over only from a process of this host that has ended.
+One process at a time may write (store.locks).
 
 A line of a run is a JournalLine as far as it is read again; one that is none is damaged. Fields that nobody
 reads may be anything: records of newer probes stay readable. The `Written` types are stricter; `elbowroom
@@ -16,8 +14,6 @@ schema samples` prints them.
 from __future__ import annotations
 
 import os
-import secrets
-import socket
 from collections.abc import Hashable
 from contextlib import suppress
 from pathlib import Path
@@ -27,17 +23,25 @@ import msgspec
 
 from elbowroom.documents import check_version
 from elbowroom.errors import UsageError
-from elbowroom.files import check_file, disk_error, lock, read_document, sync_folder, write_all
+from elbowroom.files import check_file, disk_error, read_document, sync_folder, write_all
 from elbowroom.plan import point as points
 from elbowroom.plan.point import Unit
+from elbowroom.store.locks import Lock
+
+_MOST = 2.0**53
+Number = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
+"""A measured number; beyond this range whole numbers have no float, and no machine is so fast or slow."""
+Small = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""ns; whole numbers as the sealed samples hold them."""
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
     """What the computing cores did in a phase."""
 
-    rate: float | None
+    rate: Number | None
     unit: str
-    batches: list[float | None] = []
+    batches: list[Number | None] = []
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,25 +49,25 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
     time from one to the next, what a call of the clock takes, and how late each message started.
     """
 
-    period_us: float
-    first_ns: int
-    clock_call_ns: float
-    late_us: list[float]
+    period_us: Number
+    first_ns: Time
+    clock_call_ns: Number
+    late_us: list[Number]
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True):
     """What the messages, or whole steps, did in a phase."""
 
-    value: float | None
+    value: Number | None
     unit: str
-    batches: list[float | None] = []
+    batches: list[Number | None] = []
     due: Due | msgspec.UnsetType = msgspec.UNSET
 
 
 class StreamValue(msgspec.Struct, frozen=True, kw_only=True):
     """What a stream did in a phase beside the two sides: a third stream, a percentile, a clock."""
 
-    value: float
+    value: Number
     unit: str
 
 
@@ -71,12 +75,12 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     """A measured window. Times in ns of the probe's clock, `measured_s` in seconds."""
 
     phase: str
-    index: int | None = None
+    index: Small | None = None
     status: str | None = None
     flags: list[str] = []
-    start_ns: int | None = None
-    end_ns: int | None = None
-    measured_s: float | None = None
+    start_ns: Time | None = None
+    end_ns: Time | None = None
+    measured_s: Number | None = None
     observed: dict[str, Any] = {}
     comp: Rate | msgspec.UnsetType = msgspec.UNSET
     comm: Value | msgspec.UnsetType = msgspec.UNSET
@@ -91,7 +95,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     status: str | None = None
     reason: str = ""
     flags: list[str] = []
-    start: int = 0
+    start: Small = 0
     phases: list[Phase] = []
 
 
@@ -158,101 +162,6 @@ class WrittenLine(JournalLine, frozen=True, kw_only=True):
     """A line; `closing`: a baseline alone that is measured again at the end."""
 
     record: WrittenRecord
-
-
-class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """Who has a lock file; `started`: when the process began, in ticks, since numbers are used again."""
-
-    host: str
-    process: int
-    started: str = ""
-
-
-class Lock:
-    """The lock of `path`, which is open as `handle`; UsageError where another process has it."""
-
-    def __init__(self, path: Path, handle: int) -> None:
-        self._path = path
-        self._file: Path | None = None
-        try:
-            if not lock(handle):
-                self._file = _take(path.with_name(f"{path.name}.lock"), path)
-        except BlockingIOError as error:
-            raise _held(path, "wait for it to end, or choose another --out") from error
-
-    def move(self, handle: int) -> None:
-        """Locks a file that is about to replace the locked one; a lock file stands for both."""
-        if self._file is None:
-            lock(handle)
-
-    def release(self) -> None:
-        """Gives up a lock file; a flock ends when its file is closed."""
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.unlink()
-
-
-def _held(path: Path, hint: str) -> UsageError:
-    return UsageError("another process is measuring into it", field="run", value=str(path.parent), hint=hint)
-
-
-def _take(file: Path, path: Path) -> Path:
-    """Makes the lock file. Linked or renamed into place, it has its content from the first moment on."""
-    own = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    holder = Holder(host=socket.gethostname(), process=os.getpid(), started=_started(os.getpid()))
-    try:
-        own.write_bytes(msgspec.json.encode(holder))
-        try:
-            os.link(own, file)
-        except FileExistsError:
-            _take_over(own, file, path)
-    finally:
-        own.unlink(missing_ok=True)
-    return file
-
-
-def _take_over(own: Path, file: Path, path: Path) -> None:
-    """Replaces the lock file of a process of this host that has ended; UsageError for any other.
-
-    One process at a time may do so, so that it replaces the file that it examined.
-    """
-    _refuse_living(file, path)
-    turn = file.with_name(f"{file.name}.turn")
-    try:
-        os.link(own, turn)
-    except FileExistsError as error:
-        raise _held(path, f"wait for it to end; if none runs, remove {turn}") from error
-    try:
-        _refuse_living(file, path)
-        os.rename(own, file)
-    finally:
-        turn.unlink()
-
-
-def _refuse_living(file: Path, path: Path) -> None:
-    """UsageError unless the process that has the lock file was one of this host, and has ended."""
-    holder = _holder(file)
-    if holder is None or holder.host != socket.gethostname():
-        where = f" on {holder.host}" if holder is not None else ""
-        raise _held(path, f"wait for it to end{where}; if it has ended, remove {file}")
-    if _started(holder.process) == holder.started:
-        raise _held(path, f"wait for process {holder.process} to end, or choose another --out")
-
-
-def _holder(file: Path) -> Holder | None:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=Holder)
-    except (OSError, msgspec.MsgspecError):
-        return None
-
-
-def _started(process: int) -> str:
-    """When a process of this host began; empty where there is none."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return fields.rpartition(")")[2].split()[19]
 
 
 SCHEMA = "elbowroom/samples"

@@ -21,7 +21,7 @@ from elbowroom.experiments.plans import Overrides
 from elbowroom.measure import session
 from elbowroom.measure.session import Request
 from elbowroom.measure.source import Where
-from elbowroom.store import journal
+from elbowroom.store import locks
 from elbowroom.store.folder import RunFolder
 from elbowroom.store.journal import HEADER, Entry, Journal
 
@@ -91,12 +91,12 @@ def test_the_lock_file_of_a_process_that_ended_is_taken_over(path: Path) -> None
 @pytest.mark.parametrize(
     ("holder", "hint"),
     [
-        (journal.Holder(host="elsewhere", process=1), "on elsewhere; if it has ended, remove"),
+        (locks.Holder(host="elsewhere", process=1), "on elsewhere; if it has ended, remove"),
         (None, "if it has ended, remove"),
     ],
 )
 def test_the_lock_file_of_another_host_or_nobody_is_left_to_a_person(
-    path: Path, holder: journal.Holder | None, hint: str
+    path: Path, holder: locks.Holder | None, hint: str
 ) -> None:
     lock = path.with_name("samples.jsonl.lock")
     lock.write_bytes(b"" if holder is None else msgspec.json.encode(holder))
@@ -107,7 +107,7 @@ def test_the_lock_file_of_another_host_or_nobody_is_left_to_a_person(
 
 @pytest.mark.usefixtures("no_flock")
 def test_a_process_number_that_came_back_does_not_hold_the_lock(path: Path) -> None:
-    old = journal.Holder(host=socket.gethostname(), process=os.getpid(), started="1")
+    old = locks.Holder(host=socket.gethostname(), process=os.getpid(), started="1")
     lock = path.with_name("samples.jsonl.lock")
     lock.write_bytes(msgspec.json.encode(old))
     Journal(path).close()
@@ -116,7 +116,7 @@ def test_a_process_number_that_came_back_does_not_hold_the_lock(path: Path) -> N
 
 @pytest.mark.usefixtures("no_flock")
 def test_of_many_that_want_a_stale_lock_one_gets_it(path: Path) -> None:
-    old = journal.Holder(host=socket.gethostname(), process=os.getpid(), started="1")
+    old = locks.Holder(host=socket.gethostname(), process=os.getpid(), started="1")
     path.with_name("samples.jsonl.lock").write_bytes(msgspec.json.encode(old))
     got: list[Journal] = []
 
