@@ -147,7 +147,7 @@ REFUSED: list[tuple[list[str], str, int]] = [
     (["record", "-o", "n", "--buffer", "12parsec", *APP], "buffer '12parsec': not a size", 2),
     (["record", "-o", "n", "--policy", "never", *APP], "policy 'never': no such policy", 2),
     (["record", "-o", "n", "--core", "1", *APP], "core 1: is the draining thread's", 2),
-    (["record", "-o", "n", "--policy", "drain", "--core", "-1", *APP], "core -1: is not a core", 2),
+    (["record", "-o", "n", "--policy", "drain", "--core", "-1", *APP], "core -1: does not exist", 2),
     (["record", "-o", "n", "--sync", "-1", *APP], "sync -1.0: is not a time", 2),
     (["record", "-o", "n", "--clock", "sundial", *APP], "clock 'sundial': no such clock", 2),
     (

@@ -77,7 +77,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     kernels: tuple[dict[str, Any], ...] = ()
     state: dict[str, dict[str, Any]] = {}
     software: dict[str, Any] = {}
-    observers: dict[str, Any] = {}
+    observers: dict[str, dict[str, Any]] = {}
     unknown: dict[str, str] = {}
     finished: str = ""
     resumed: tuple[str, ...] = ()
@@ -90,6 +90,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("mpi", "gpu", "virtual"):
             if not isinstance(self.hello.get(name) or {}, dict):
                 raise ValueError(f"hello.{name} is not an object")
+        if not isinstance(self.plan.get("repetitions", 1), int):
+            raise ValueError("plan.repetitions is not a whole number")
 
     def plain(self) -> dict[str, Any]:
         """Plain data, as in manifest.json."""

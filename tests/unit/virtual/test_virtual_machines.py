@@ -202,7 +202,7 @@ def test_a_damaged_machine_is_refused_with_its_field(old: str, new: str, said: s
     ("name", "value", "said"),
     [
         ("t_par_max", -1.0, "local.t_par_max -1.0: is not a bandwidth"),
-        ("b_comm_seq", float("inf"), "local.b_comm_seq inf: is not a bandwidth"),
+        ("b_comm_seq", float("inf"), "local.b_comm_seq inf: is out of range"),
         ("n_seq_max", 19, "local.n_seq_max 19: is not a number of cores; 1 to 18"),
         ("alpha", 0.0, "local.alpha 0.0: is not a share that is kept"),
         (
