@@ -211,3 +211,14 @@ def test_a_reader_that_fails_is_an_error_with_its_sentence(
     monkeypatch.setenv("ELBOWROOM_TRACE_READER", str(trace_stand_ins.reader(tmp_path, **documents)))
     with pytest.raises(error, match=sentence):
         api.check_trace(trace_stand_ins.recorded(tmp_path / "t"))
+
+
+@pytest.mark.parametrize("words", [["./app"], ["mpirun", "-n", "2", "./app"], ["timeout", "9", "./app"]])
+def test_a_core_that_this_host_does_not_have_is_refused(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="core 1000000: does not exist"):
+        recorder.check_core(words, 1000000)
+
+
+@pytest.mark.parametrize("option", ["--host", "-H", "--hostfile", "-f"])
+def test_a_core_of_other_hosts_is_not_checked_here(option: str) -> None:
+    recorder.check_core(["mpirun", option, "a", "./app"], 1000000)
