@@ -20,7 +20,8 @@ struct Entry {
   std::unique_ptr<Worker> (*make)(void* memory, std::size_t bytes, int cursor);
 };
 
-// Bus bytes count a plain store twice: the line is read before it is written (docs/design/method.md, rule 9). A
+// Bus bytes count a plain store twice: the line is read before it is written. Cores that avoid the read move less;
+// what a run measures of that is applied to its results (docs/design/method.md, rule 9; results/stores.py). A
 // cache-resident kernel moves nothing over the memory bus; the lines that workers of a pool pass from core to core are not counted.
 constexpr std::array kEntries{
     Entry{.info = {.name = "prime",

@@ -16,12 +16,20 @@ from elbowroom.errors import UsageError, closest
 
 RateUnit = Literal["MB/s", "M/s", "Mflop/s"]
 
+LEAST_STORE_FACTOR, MOST_STORE_FACTOR = 1.0, 2.0
+"""Bytes on the memory bus for a byte of a plain store: 2 if its line is read before it is written
+(write-allocate), 1 if the core avoids the read (docs/design/method.md, rule 9).
+"""
+ASSUMED_STORE_FACTOR = MOST_STORE_FACTOR
+"""That of the table, and of machines on which it was not measured (results/stores.py)."""
+
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     """What one item costs: `flops` (per repetition where `uses_cursor`), bytes read and written, bytes on the
     bus.
 
-    Bus bytes add what the hardware moves besides: the write-allocate of plain stores (method.md, rule 9).
+    Bus bytes add what the hardware moves besides: the write-allocate of plain stores, with the assumed store
+    factor (method.md, rule 9); `moved` gives those of another factor.
     Cache-resident kernels stay in the core's own cache, or with `shared_cache` in the last-level one. Workers
     of a task pool (`pool`) move no memory of their own, but pass the lines of its list from core to core;
     their cursor is the most `nop` instructions between two polls.
@@ -46,6 +54,19 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
         """Bytes the algorithm reads and writes per item."""
         return self.bytes_read + self.bytes_written
 
+    def moved(self, store_factor: float = ASSUMED_STORE_FACTOR) -> float:
+        """Bytes per item on the memory bus, where a plain store moves `store_factor` times its bytes."""
+        plain = 0.0 if self.non_temporal or not self.moves_memory else self.bytes_written
+        return self.bus_bytes - (ASSUMED_STORE_FACTOR - store_factor) * plain
+
+    def traffic(self, rate: float, store_factor: float = ASSUMED_STORE_FACTOR) -> float:
+        """What goes over the memory bus at a rate in bytes of the algorithm, in the unit of the rate."""
+        return rate * self.moved(store_factor) / self.algorithmic_bytes
+
+    def bus_share(self, store_factor: float = ASSUMED_STORE_FACTOR) -> float:
+        """Bytes of the algorithm per byte on the memory bus; of kernels that move memory only."""
+        return self.algorithmic_bytes / self.moved(store_factor)
+
     @property
     def moves_memory(self) -> bool:
         """Whether it goes to memory at all (register-only and cache-resident kernels do not)."""
@@ -68,6 +89,11 @@ FMA counts two flops per item.
 """
 
 NONE = "none"
+
+STORE_PAIRS = tuple(
+    (kernel, KERNELS[f"{name}_nt"]) for name, kernel in KERNELS.items() if f"{name}_nt" in KERNELS
+)
+"""Kernels with plain stores, each with the one that does the same with non-temporal stores."""
 
 
 def names() -> tuple[str, ...]:

@@ -23,6 +23,23 @@ def test_plain_stores_cost_a_write_allocate_on_the_bus() -> None:
         assert kernel.bus_bytes == expected, kernel.name
 
 
+def test_a_core_that_avoids_the_read_moves_the_bytes_of_the_algorithm() -> None:
+    for kernel in KERNELS.values():
+        assert kernel.moved() == kernel.bus_bytes, kernel.name
+        assert kernel.moved(1.0) == (kernel.algorithmic_bytes if kernel.moves_memory else 0), kernel.name
+
+
+def test_kernels_that_form_a_pair_differ_only_in_their_stores() -> None:
+    assert {plain.name for plain, _ in kernels.STORE_PAIRS} == {"triad", "copy"}
+    for plain, other in kernels.STORE_PAIRS:
+        assert (plain.non_temporal, other.non_temporal) == (False, True)
+        assert (plain.bytes_read, plain.bytes_written, plain.flops) == (
+            other.bytes_read,
+            other.bytes_written,
+            other.flops,
+        )
+
+
 def test_the_arithmetic_intensity_of_triad_grows_with_the_cursor() -> None:
     assert arithmetic_intensity("triad") == pytest.approx(1 / 12)
     assert arithmetic_intensity("triad_cursor", 72) == pytest.approx(6)

@@ -40,6 +40,17 @@ def test_bytes_of_the_memory_controllers_are_compared_with_all_that_goes_over_th
     assert ratios(kernel("triad"), record(observed)) == {"memory_bytes": [pytest.approx(1.0)]}
 
 
+@pytest.mark.parametrize(("name", "read", "moved"), [("triad", 16, 24), ("copy", 8, 16)])
+def test_a_counter_of_a_core_that_avoids_the_read_before_a_write_is_not_suspect(
+    name: str, read: int, moved: int
+) -> None:
+    observed = misses(1_000_000 * read / 64) | {"memory_bytes": {"total": 1_000_000 * moved}}
+    found = ratios(kernel(name), record(observed))
+    assert found == {"llc_misses": [pytest.approx(1.0)], "memory_bytes": [pytest.approx(1.0)]}
+    fewer = misses(700_000 * read / 64) | {"memory_bytes": {"total": 700_000 * moved}}
+    assert suspects(ratios(kernel(name), record(fewer))) == ("llc_misses", "memory_bytes")
+
+
 def test_bytes_of_the_whole_machine_say_nothing_where_other_ranks_compute() -> None:
     answer = record({"memory_bytes": {"total": 64_000_000}})
     answer["phases"][0]["ranks"] = [{"rank": 0, "comp": {}}, {"rank": 1, "comp": {}}]
