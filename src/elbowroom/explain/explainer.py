@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from elbowroom.errors import UsageError, closest
 from elbowroom.explain import words
 from elbowroom.explain.chain import Logs, ObservedPoint, observed_points
@@ -15,6 +17,7 @@ from elbowroom.explain.statements import source_statements
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.sizes import format_size
 from elbowroom.results.result import PointResult
+from elbowroom.results.stores import of_one_machine
 from elbowroom.version import __version__
 
 
@@ -45,8 +48,13 @@ def explain(
     `kernel`, `n` and `size` (bytes) select points. UsageError if none is left, or if no point has a side
     both alone and together.
     """
+    factor = of_one_machine(item for run in runs for item in run.results)
     points = [
-        point for number, run in enumerate(runs) for point in observed_points(run.results, number, run.logs)
+        point
+        for number, run in enumerate(runs)
+        for point in observed_points(
+            [replace(item, store_factor=factor) for item in run.results], number, run.logs
+        )
     ]
     every, others = split_cases(points, machine), controlled(points)
     if not every and not others:

@@ -12,11 +12,14 @@ from elbowroom import experiments
 from elbowroom.draw.figure import Figure
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.common import starts
+from elbowroom.explain.chain import remote
 from elbowroom.machine.topology import Machine
 from elbowroom.measure import tails
 from elbowroom.measure.measurements import Measurements, collect, observations
+from elbowroom.plan.kernels import STORE_PAIRS
 from elbowroom.plan.point import Note, Point
 from elbowroom.plan.sizes import format_size
+from elbowroom.results import stores
 from elbowroom.results.points import results
 from elbowroom.results.quiet import Drift, drifts, imported, tentative, verdict
 from elbowroom.results.result import Finding, PointResult, Verdict
@@ -87,7 +90,10 @@ def starts_of(manifest: Manifest) -> int:
 
 
 def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[PointResult], Measurements]:
-    """One result for each point of the manifest, and what they were computed from."""
+    """One result for each point of the manifest, and what they were computed from.
+
+    The points have the store factor of the machine if the run measured it.
+    """
     collected = collect(entries, manifest.points)
     computed = results(
         manifest.points,
@@ -104,7 +110,14 @@ def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[Po
         calls=collected.calls,
         streams=collected.streams,
     )
-    return computed, collected
+    return stores.with_store_factor(computed, _store_factor(computed, manifest.machine)), collected
+
+
+def _store_factor(points: Sequence[PointResult], machine: Machine) -> stores.StoreFactor | None:
+    """What the run says of it; a link between sockets would limit reads and writes apart from each other."""
+    kernels = {kernel.name for pair in STORE_PAIRS for kernel in pair}
+    local = [item for item in points if item.kernel in kernels and "computation" not in remote(item, machine)]
+    return stores.store_factor(local)
 
 
 def evaluate(folder: RunFolder) -> Results:
@@ -118,6 +131,8 @@ def evaluate(folder: RunFolder) -> Results:
     findings = experiments.get(str(manifest.plan["experiment"])).findings(points, machine)
     if starts_of(manifest) > 1:
         findings = (*findings, starts.finding(points, starts_of(manifest)))
+    if factor := _store_factor(points, machine):
+        findings = (*findings, stores.finding(factor))
     if manifest.launcher == IMPORTED:
         judged = imported(findings)
     else:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.plan.kernels import find
+from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR, find
 from elbowroom.results.result import Kept, PointResult, Summary
 
 TOLERANCE = 0.05
@@ -127,15 +127,15 @@ SATURATED = 0.8  # of the highest traffic seen on the node; our choice for what 
 
 
 def traffic(item: PointResult, style: Literal["alone", "together"]) -> float | None:
-    """MB/s over the memory bus: what the kernel moves with its write-allocates, and together with it each
-    byte of a message once (copies through shared memory move more). None for a kernel that does not go to
-    memory.
+    """MB/s over the memory bus: what the kernel moves with its write-allocates (results/stores.py), and
+    together with it each byte of a message once (copies through shared memory move more). None for a kernel
+    that does not go to memory.
     """
     kernel = find(item.kernel)
     comp: Summary | None = getattr(item.comp, style)
     if kernel is None or not kernel.moves_memory or comp is None:
         return None
-    moved = comp.median * kernel.bus_bytes / kernel.algorithmic_bytes
+    moved = kernel.traffic(comp.median, item.store_factor or ASSUMED_STORE_FACTOR)
     if style == "alone":
         return moved
     comm = item.comm.together

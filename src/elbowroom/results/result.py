@@ -185,6 +185,7 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     Of a call beside a computation, `comp` and `comm` are durations, `steps` is the whole of both, `overlap`,
     `osu_overlap` and `fraction_of_ideal` are shares, and `overlapped` has them with intervals, and what is
     lost; all None where nothing was computed beside it. Documents have the reason of the loss as `reason`.
+    `store_factor`: bytes on the memory bus for a byte of a plain store, if the run measured it (stores.py).
     """
 
     id: str
@@ -225,6 +226,7 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     osu_overlap: float | msgspec.UnsetType | None = msgspec.UNSET
     fraction_of_ideal: float | msgspec.UnsetType | None = msgspec.UNSET
     overlapped: OverlapMeasures | msgspec.UnsetType | None = msgspec.UNSET
+    store_factor: float | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def processes_of_node(self) -> int:
