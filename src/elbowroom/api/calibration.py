@@ -80,10 +80,12 @@ def fit(
     size: int | None = None,
     sms: int | None = None,
     computing: Callable[[FitData], Sequence[LoadRow]] | None = None,
+    store_factor: float | msgspec.UnsetType = msgspec.UNSET,
 ) -> Model:
     """Fits every model that a run allows, or several of one machine together, and writes M.json (default:
     models/NAME.json in the folder of the first run). `computing`: more measured loads, for that run's data;
-    `sms`: multiprocessors of the accelerator, where runs of one do not say it.
+    `sms`: multiprocessors of the accelerator, where runs of one do not say it; `store_factor`: bytes on the
+    memory bus for a byte of a plain store, if it was measured apart from the runs.
 
     UsageError where none can be fitted, the runs hold one point only, or are of different machines.
     """
@@ -107,7 +109,7 @@ def _fit(
     gpu = gpu_part(sources, sms)
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     try:
-        collected = _pooled(sources, kernel, size)
+        collected = _pooled(sources, kernel, size, store_factor)
     except UsageError as error:
         if gpu is None or kernel is not None or size is not None:
             raise
@@ -151,10 +153,13 @@ def _provenance(
         loads=collected.loads,
         intensity=collected.intensity,
         pattern=collected.pattern,
+        store_factor=collected.store_factor,
     )
 
 
-def _pooled(runs: Sequence[Run], kernel: str | None, size: int | None) -> FitData:
+def _pooled(
+    runs: Sequence[Run], kernel: str | None, size: int | None, store_factor: float | msgspec.UnsetType
+) -> FitData:
     """The points of several runs as if one had measured them."""
     if not runs:
         raise UsageError("none is given", field="run", hint="name at least one run folder")
@@ -173,7 +178,15 @@ def _pooled(runs: Sequence[Run], kernel: str | None, size: int | None) -> FitDat
         before = f"{run.path.name}/" if number else ""
         points += [msgspec.structs.replace(item, id=before + item.id) for item in run.points()]
         cores |= {before + point.id: point.comp_cores for point in run.manifest.points}
-    collected = collect(points, cores, runs[0].machine, origin=str(runs[0].path), kernel=kernel, size=size)
+    collected = collect(
+        points,
+        cores,
+        runs[0].machine,
+        origin=str(runs[0].path),
+        kernel=kernel,
+        size=size,
+        store_factor=store_factor,
+    )
     assert collected.base is not None
     copies, left_out = copy_rows(points, cores, collected.base)
     return msgspec.structs.replace(

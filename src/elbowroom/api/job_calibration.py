@@ -16,7 +16,7 @@ from elbowroom.launch.mpi import find_mpi
 from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import here
-from elbowroom.measure.core_rates import core_rates
+from elbowroom.measure.core_rates import core_rates, first_cores, measured_store_factor
 from elbowroom.models.load import LoadRow
 from elbowroom.models.run_data import FitData, layout_of
 
@@ -32,7 +32,8 @@ def calibrate_for_jobs(
     repeat: int = REPEAT,
     mpi: str | None = None,
 ) -> Model:
-    """Measures what the cores of this machine get from memory, and fits its model to that and to a run of it.
+    """Measures what the cores of this machine get from memory and what plain stores move over its bus, and
+    fits its model to that and to a run of it.
 
     `out`: default as `fit`. UsageError for a run of another machine or of a virtual one, MachineError where
     the probe fails.
@@ -57,4 +58,6 @@ def calibrate_for_jobs(
     def computing(data: FitData) -> Sequence[LoadRow]:
         return core_rates(probe, machine, data, seconds=seconds, repeat=repeat)
 
-    return fit(source, out, computing=computing)
+    cores = first_cores(machine, layout_of(machine))
+    stores = measured_store_factor(probe, machine, cores, seconds=seconds, repeat=repeat)
+    return fit(source, out, computing=computing, store_factor=stores.measured)

@@ -14,10 +14,14 @@ from elbowroom.errors import UsageError
 from elbowroom.launch.modes import KernelRate, kernel_rate
 from elbowroom.machine.topology import Machine
 from elbowroom.models.load import Computing, Load, LoadRow
-from elbowroom.models.run_data import FitData, bus_share
-from elbowroom.plan.kernels import find
+from elbowroom.models.run_data import FitData, Layout
+from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR, STORE_PAIRS, find
+from elbowroom.results import stores
+from elbowroom.results.stores import StoreFactor
+from elbowroom.results.summary import summarise
 
 CURSOR_KERNEL = "triad_cursor"
+STORES, STORES_NT = next(pair for pair in STORE_PAIRS if pair[0].name == "triad")
 CURSORS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 COUNTS = 6
 """Numbers of cores that are measured, at most."""
@@ -48,7 +52,7 @@ def core_rates(
         raise UsageError(
             "moves no memory", field="run", value=kernel, hint="elbowroom run model --kernels triad"
         )
-    first = sorted(data.layout.first & set(machine.allowed)) or sorted(machine.allowed)
+    first = first_cores(machine, data.layout)
     cases = [
         (count, name, cursor)
         for count in _counts(len(first))
@@ -59,10 +63,49 @@ def core_rates(
     for _ in range(repeat):
         for case in order.sample(cases, len(cases)):
             count, name, cursor = case
-            size = max(LEAST_SET, OVER_CACHE * machine.last_level_cache // count)
+            size = _working_set(machine, count)
             found = measure(probe, name, first[:count], cursor=cursor, working_set=size, seconds=seconds)
             rates[case].append(_bytes(found, name, cursor))
     return [_row(case, values, data) for case, values in rates.items()]
+
+
+def measured_store_factor(
+    probe: Path | str,
+    machine: Machine,
+    cores: Sequence[int],
+    *,
+    seconds: float,
+    repeat: int,
+    measure: Measure = kernel_rate,
+) -> StoreFactor:
+    """The store factor from triad and triad_nt on one and on all of these cores, `repeat` times `seconds`
+    each, in turn. MachineError where the probe fails.
+    """
+    counts = {1, len(cores)}
+    rates: dict[str, dict[int, list[float]]] = {
+        kernel.name: {count: [] for count in counts} for kernel in (STORES, STORES_NT)
+    }
+    for _ in range(repeat):
+        for count in sorted(counts):
+            for name, by_count in rates.items():
+                size = _working_set(machine, count)
+                found = measure(probe, name, cores[:count], cursor=1, working_set=size, seconds=seconds)
+                by_count[count].append(found.rate)
+    plain, non_temporal = (
+        {count: summarise(values, "MB/s") for count, values in by_count.items()}
+        for by_count in rates.values()
+    )
+    return stores.infer(STORES, plain, non_temporal)
+
+
+def _working_set(machine: Machine, cores: int) -> int:
+    """Bytes of each of these cores."""
+    return max(LEAST_SET, OVER_CACHE * machine.last_level_cache // cores)
+
+
+def first_cores(machine: Machine, layout: Layout) -> list[int]:
+    """The usable cores of the first socket."""
+    return sorted(layout.first & set(machine.allowed)) or sorted(machine.allowed)
 
 
 def _counts(cores: int) -> Sequence[int]:
@@ -85,7 +128,8 @@ def _row(case: tuple[int, str, int], values: Sequence[float], data: FitData) -> 
     kernel, own = find(name), find(data.curves.kernel)
     assert kernel is not None
     assert own is not None
-    scale = bus_share(kernel) / bus_share(own)
+    factor = data.store_factor or ASSUMED_STORE_FACTOR
+    scale = kernel.bus_share(factor) / own.bus_share(factor)
     intensity = kernel.flops * cursor / kernel.algorithmic_bytes * scale if kernel.uses_cursor else 0.0
     middle = float(np.median(values))
     spread = float(np.std(values, ddof=1) / middle / np.sqrt(len(values))) if len(values) > 1 else None

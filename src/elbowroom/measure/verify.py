@@ -29,7 +29,7 @@ from elbowroom.measure.results import Results
 from elbowroom.measure.session import Prepared, Request, Stopped, concrete, resume, start
 from elbowroom.measure.source import Source
 from elbowroom.models.document import Document
-from elbowroom.models.run_data import Layout, bus_share, layout_of
+from elbowroom.models.run_data import Layout, layout_of
 from elbowroom.plan import placement
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import Kernel, find
@@ -127,7 +127,8 @@ def _kernel(job: Job, document: Document) -> tuple[Kernel, int, float]:
     own = find(document.calibration.kernel)
     scale = 1.0
     if own is not None and own.name != name and own.moves_memory and kernel.moves_memory:
-        scale = bus_share(kernel) / bus_share(own)
+        factor = document.calibration.counted_store_factor
+        scale = kernel.bus_share(factor) / own.bus_share(factor)
     if not kernel.uses_cursor:
         return kernel, 1, scale
     return kernel, max(1, round(job.step.intensity / scale * kernel.algorithmic_bytes / kernel.flops)), scale

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Where curves come from: what Calibration says and the curves do not. `doubts`: why the run itself is
     not trusted; `sizes`: messages alone, of all sizes; `loads`: runs of other loads than situations;
-    `intensity` (flop/B), `pattern`, `with_runs`: as FitData and Calibration have them.
+    `intensity` (flop/B), `pattern`, `with_runs`, `store_factor`: as FitData and Calibration have them.
     """
 
     run: str = ""
@@ -40,6 +40,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     intensity: float = 0.0
     pattern: str = "receive"
     with_runs: tuple[str, ...] = ()
+    store_factor: float | msgspec.UnsetType = msgspec.UNSET
 
 
 class LoadDraws(msgspec.Struct, frozen=True, kw_only=True):

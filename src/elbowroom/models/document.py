@@ -17,6 +17,7 @@ from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.message_size import MessageSize
 from elbowroom.models.registry import names
 from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR
 from elbowroom.plan.sizes import format_size
 
 SCHEMA = "elbowroom/model"
@@ -32,7 +33,8 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """What the models were fitted on. `n_low`..`n_high`: computing cores of the first socket that were
     measured; `n_other_high`: most of the second; `placements`: pairs of comp_node, comm_node; `runs`: rows
     used; `left_out`: points that were not, by reason; `nodes`: the operating system's number of each;
-    `pattern`: how messages were exchanged; `with_runs`: further runs, fitted together with `run`.
+    `pattern`: how messages were exchanged; `with_runs`: further runs, fitted together with `run`;
+    `store_factor`: bytes on the memory bus for a byte of a plain store, if it was measured.
     """
 
     run: str
@@ -49,6 +51,12 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     left_out: dict[str, int] = {}
     pattern: str = "receive"
     with_runs: tuple[str, ...] = ()
+    store_factor: float | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def counted_store_factor(self) -> float:
+        """The store factor, measured or assumed."""
+        return self.store_factor or ASSUMED_STORE_FACTOR
 
     @property
     def benchmark(self) -> str:

@@ -116,6 +116,7 @@ def _calibration(curves: Curves, source: Provenance) -> Calibration:
         left_out=source.left_out,
         pattern=source.pattern,
         with_runs=source.with_runs,
+        store_factor=source.store_factor,
     )
 
 

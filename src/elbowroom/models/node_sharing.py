@@ -191,9 +191,9 @@ def _reached(document: Document, cores: int) -> Array:
 def _unit(document: Document) -> float:
     """B/s of memory traffic in a MB/s of the model: its kernel's stores may read their lines first."""
     kernel = kernels.find(document.calibration.kernel)
-    if kernel is None or not kernel.algorithmic_bytes or not kernel.bus_bytes:
+    if kernel is None or not kernel.moves_memory:
         return MEGA
-    return MEGA * kernel.bus_bytes / kernel.algorithmic_bytes
+    return kernel.traffic(MEGA, document.calibration.counted_store_factor)
 
 
 def _cached(use: NodeUse) -> CacheUse:

@@ -16,10 +16,11 @@ from elbowroom.models.gpu.samples import GpuWorkload
 from elbowroom.models.load import Computing, Direction, Load, LoadRow, Messages
 from elbowroom.models.message_size import MessageBandwidth
 from elbowroom.models.sizes import observations
-from elbowroom.plan.kernels import NONE, Kernel, find
+from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR, NONE, Kernel, find
 from elbowroom.plan.point import Point
 from elbowroom.plan.sizes import format_cores, format_size
 from elbowroom.results.result import PointResult, Side, Summary
+from elbowroom.results.stores import of_one_machine
 
 ALIKE = ("processes", "reuse", "core_khz", "uncore_khz", "turbo", "governor")
 """What a load does not say, so that it must be as in the calibrated points."""
@@ -29,10 +30,13 @@ TWO_WAYS = ("bidirectional", "ring")
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True):
-    """What rows are told relative to: the calibrated kernel, message size and pattern."""
+    """What rows are told relative to: the calibrated kernel, message size and pattern; and the store factor
+    (results/stores.py) that the kernels' bytes on the bus are counted with.
+    """
 
     setting: Setting
     layout: Layout
+    store_factor: float = ASSUMED_STORE_FACTOR
 
     @property
     def intensity(self) -> float:
@@ -138,12 +142,9 @@ def _intensity(kernel: Kernel | None, cursor: int) -> float:
 def bus_scale(item: PointResult, base: Base) -> float:
     """Bytes of a point's kernel for a byte of the calibrated one's, where both move as much on the bus."""
     own, kernel = find(base.setting.kernel), find(item.kernel)
-    return 1.0 if kernel is None or own is None else bus_share(kernel) / bus_share(own)
-
-
-def bus_share(kernel: Kernel) -> float:
-    """Bytes of the algorithm per byte on the bus."""
-    return kernel.algorithmic_bytes / kernel.bus_bytes
+    if kernel is None or own is None:
+        return 1.0
+    return kernel.bus_share(base.store_factor) / own.bus_share(base.store_factor)
 
 
 def side_bandwidths(side: Side, size: int) -> tuple[float | None, float | None]:
@@ -176,7 +177,8 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 class FitData(msgspec.Struct, frozen=True, kw_only=True):
     """`left_out`: how many points are not in the curves, by reason; `sizes`: messages alone, of all sizes;
     `loads`: points that are other loads than situations, `unused` those that are neither, by reason;
-    `intensity` (flop/B), `pattern`: of the curves; `base`: what rows of other loads are told relative to.
+    `intensity` (flop/B), `pattern`: of the curves; `base`: what rows of other loads are told relative to;
+    `store_factor`: that of the machine if it was measured (results/stores.py).
     """
 
     curves: Curves
@@ -188,6 +190,7 @@ class FitData(msgspec.Struct, frozen=True, kw_only=True):
     intensity: float = 0.0
     pattern: str = "receive"
     base: Base | None = None
+    store_factor: float | msgspec.UnsetType = msgspec.UNSET
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,11 +261,13 @@ def collect(
     origin: str = "",
     kernel: str | None = None,
     size: int | None = None,
+    store_factor: float | msgspec.UnsetType = msgspec.UNSET,
 ) -> FitData:
     """The curves of a run: bandwidth points with status ok of one kernel, message size and way to measure.
 
     `cores` gives the computing cores of each point by its id. Without `kernel` and `size`, those that most
-    points share are taken. UsageError where nothing is left.
+    points share are taken. `store_factor`: one that was measured apart from the run; default: what the run
+    measured. UsageError where nothing is left.
     """
     layout = layout_of(machine)
     left_out: Counter[str] = Counter()
@@ -291,7 +296,8 @@ def collect(
     curves = Curves(
         shape=layout.shape, rows=tuple(rows.values()), origin=origin, kernel=chosen.kernel, size=chosen.size
     )
-    base = Base(setting=chosen, layout=layout)
+    store_factor = store_factor or of_one_machine(results)
+    base = Base(setting=chosen, layout=layout, store_factor=store_factor or ASSUMED_STORE_FACTOR)
     used = frozenset(item.id for item in usable if _setting(item) == chosen)
     loads, unused = load_rows(results, cores, base, used)
     return FitData(
@@ -304,6 +310,7 @@ def collect(
         intensity=base.intensity,
         pattern=chosen.pattern,
         base=base,
+        store_factor=store_factor,
     )
 
 

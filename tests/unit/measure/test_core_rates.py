@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from elbowroom.errors import UsageError
 from elbowroom.launch.modes import KernelRate
 from elbowroom.machine.layout import regular_machine
 from elbowroom.machine.topology import Machine
-from elbowroom.measure.core_rates import CURSORS, core_rates
+from elbowroom.measure.core_rates import CURSORS, core_rates, measured_store_factor
 from elbowroom.models.base import Provenance
 from elbowroom.models.curves import Curves, Row, Situation
 from elbowroom.models.fit import fit
 from elbowroom.models.node_sharing import NodeUse, share_node
 from elbowroom.models.run_data import FitData, layout_of
+from elbowroom.plan.kernels import find
 
 CORE, NODE, PEAK = 10_000.0, 15_000.0, 4_000.0
 """MB/s, MB/s, Mflop/s."""
@@ -68,6 +70,34 @@ def test_a_model_of_these_rows_knows_what_two_jobs_leave_each_other() -> None:
     assert slower[0].value == pytest.approx(20 / 15, rel=0.05)
     light = share_node(document, NodeUse(cores=1, memory=traffic / 4), NodeUse(cores=1, memory=traffic))
     assert light.slower[0].value == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize("planted", [1.0, 2.0])
+def test_the_store_factor_is_measured_where_the_cores_saturate_memory(planted: float) -> None:
+    def bus(
+        _probe: object, name: str, cores: Sequence[int], *, cursor: int, working_set: int, seconds: float
+    ) -> KernelRate:
+        assert cursor == 1
+        kernel = find(name)
+        assert kernel is not None
+        rate = min(CORE * len(cores), NODE) * kernel.bus_share(planted)
+        return KernelRate(rate=rate, unit="MB/s", status="ok")
+
+    found = measured_store_factor("probe", machine(), range(8), seconds=0.1, repeat=5, measure=bus)
+    assert found.measured == pytest.approx(planted)
+    few = measured_store_factor("probe", machine(), range(2), seconds=0.1, repeat=5, measure=bus)
+    assert few.measured is msgspec.UNSET
+
+
+def test_a_model_of_a_machine_that_avoids_reads_counts_its_kernel_without_them() -> None:
+    found = data()
+    rows = core_rates("probe", machine(), found, seconds=0.1, repeat=2, measure=law)
+    source = Provenance(loads=tuple(rows), intensity=found.intensity, store_factor=1.0)
+    document = fit(found.curves, source, created="")
+    assert document.calibration.store_factor == 1.0
+    traffic = CORE * 1e6
+    slower = share_node(document, NodeUse(cores=1, memory=traffic), NodeUse(cores=1, memory=traffic)).slower
+    assert slower[0].value == pytest.approx(20 / 15, rel=0.05)
 
 
 def test_a_kernel_without_memory_traffic_calibrates_nothing() -> None:

@@ -100,6 +100,24 @@ def test_the_benchmark_of_most_points_is_taken_and_the_others_are_named() -> Non
     assert "triad, 64 MB receive, communication thread on core 7" in next(iter(found.left_out))
 
 
+@pytest.mark.parametrize(("factor", "scale"), [(2.0, 3 / 4), (1.0, 1.0)])
+def test_other_kernels_are_counted_with_the_store_factor_of_the_machine(factor: float, scale: float) -> None:
+    points = (point("a"), point("b", n=1), point("c", kernel="triad", store_factor=factor))
+    found = collected(*points)
+    (row,) = found.loads
+    assert found.store_factor == factor
+    assert row.comp_alone == pytest.approx(8000 / scale)
+
+
+def test_a_store_factor_that_was_measured_apart_counts_before_the_run() -> None:
+    points = (point("a"), point("b", n=1), point("c", kernel="triad", store_factor=2.0))
+    (row,) = collected(*points, store_factor=1.0).loads
+    assert row.comp_alone == pytest.approx(8000)
+    unknown = [msgspec.structs.replace(item, store_factor=msgspec.UNSET) for item in points]
+    (assumed,) = collected(*unknown).loads
+    assert assumed.comp_alone == pytest.approx(8000 * 4 / 3)
+
+
 def test_a_kernel_and_a_size_may_be_asked_for() -> None:
     points = (point("a"), point("b", n=1), point("c", kernel="triad", size=4_000_000))
     found = collected(*points, kernel="triad").curves
