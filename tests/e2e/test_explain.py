@@ -47,7 +47,7 @@ def explanation(run: Path) -> Explanation:
 def truth(node: int, side: str) -> float:
     """What a side keeps on henri beside all cores of a socket, by the law."""
     found = VirtualMachine(load("henri").definition).exact(
-        Work(kernel="triad", cursor=1, n=17, n_other=0, comp_node=node),
+        Work(kernel="triad", cursor=1, cores=(17, 0), comp_node=node),
         Exchange(size=LARGE, comm_node=node, pattern="pingpong"),
     )
     if side == "comm":

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from elbowroom.models.load import LoadRow
     from elbowroom.models.run_data import FitData
     from elbowroom.results.result import PointResult
+    from elbowroom.results.stores import StoreFactor
 
 
 IMPORTED = "imported"
@@ -80,7 +81,7 @@ def fit(
     size: int | None = None,
     sms: int | None = None,
     computing: Callable[[FitData], Sequence[LoadRow]] | None = None,
-    store_factor: float | msgspec.UnsetType = msgspec.UNSET,
+    store_factor: StoreFactor | None = None,
 ) -> Model:
     """Fits every model that a run allows, or several of one machine together, and writes M.json (default:
     models/NAME.json in the folder of the first run). `computing`: more measured loads, for that run's data;
@@ -109,7 +110,7 @@ def _fit(
     gpu = gpu_part(sources, sms)
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     try:
-        collected = _pooled(sources, kernel, size, store_factor)
+        collected = _pooled(sources, kernel, size, store_factor.measured if store_factor else msgspec.UNSET)
     except UsageError as error:
         if gpu is None or kernel is not None or size is not None:
             raise
@@ -129,6 +130,9 @@ def _fit(
             )
         source = _provenance(sources, collected.layout.nodes, collected)
         document = fitting.fit(collected.curves, source, created=created, gpu=gpu)
+        if store_factor is not None:
+            known = (*document.validity, store_factor.sentence)
+            document = msgspec.structs.replace(document, validity=known)
     return Model(document)
 
 

@@ -60,4 +60,4 @@ def calibrate_for_jobs(
 
     cores = first_cores(machine, layout_of(machine))
     stores = measured_store_factor(probe, machine, cores, seconds=seconds, repeat=repeat)
-    return fit(source, out, computing=computing, store_factor=stores.measured)
+    return fit(source, out, computing=computing, store_factor=stores)

@@ -81,7 +81,8 @@ SIMULATION = (
 SUMMARY = (
     "Values are medians; d1 and d9 are the first and the last decile; 95 % intervals are in parentheses. "
     "Bandwidths are in MB/s with MB = 1e6 B; a latency is half of a round trip. Kept is together/alone of a "
-    "rate and alone/together of a latency: 1 means undisturbed. Values above 1 are not clamped."
+    "rate and alone/together of a latency: 1 means undisturbed. Values above 1 are not clamped. Traffic over "
+    "the memory bus counts a plain store twice, unless a sentence above gives another measured factor."
 )
 # Fields of a manifest in the order of the page: label, and the keys that may hold it.
 FACTS = (

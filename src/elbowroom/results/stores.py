@@ -48,6 +48,19 @@ class StoreFactor(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
         """Its value if it was measured."""
         return self.value if self.source == "measured" else msgspec.UNSET
 
+    @property
+    def sentence(self) -> str:
+        """What is known of it."""
+        if self.bounds is None:
+            return (
+                "Bytes on the memory bus count a plain store twice, as a read and a write. "
+                f"This is an assumption: {self.reason}."
+            )
+        return (
+            f"A plain store moves {self.value:.2f} ({self.text()}) times its bytes over the memory bus here: "
+            f"{self.reason}. Traffic is counted with this factor."
+        )
+
 
 def infer(
     plain_kernel: Kernel,
@@ -139,20 +152,10 @@ def of_one_machine(results: Iterable[PointResult]) -> float | msgspec.UnsetType:
 
 def finding(factor: StoreFactor) -> Finding:
     """A sentence on the factor of a run that could measure it."""
-    if factor.bounds is None:
-        text = (
-            "Bytes on the memory bus count a plain store twice, as a read and a write. "
-            f"This is an assumption: {factor.reason}."
-        )
-    else:
-        text = (
-            f"A plain store moves {factor.value:.2f} ({factor.low:.2f} to {factor.high:.2f}) times its bytes "
-            f"over the memory bus here: {factor.reason}. Traffic is counted with this factor."
-        )
     values: dict[str, float | int | str | None] = {
         "store_factor": factor.value,
         "low": factor.low,
         "high": factor.high,
         "source": factor.source,
     }
-    return Finding(key="store-factor", level="note", text=text, values=values)
+    return Finding(key="store-factor", level="note", text=factor.sentence, values=values)

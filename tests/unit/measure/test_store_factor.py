@@ -8,6 +8,7 @@ import pytest
 
 from elbowroom import api
 from elbowroom.experiments.plans import Overrides
+from elbowroom.results.stores import StoreFactor
 
 
 @pytest.fixture(scope="module")
@@ -36,3 +37,10 @@ def test_every_point_has_the_factor_and_a_sentence_says_how_it_was_measured(run:
 def test_a_model_of_the_run_has_the_factor(run: Path) -> None:
     calibration = api.fit(run, kernel="triad").document.calibration
     assert calibration.store_factor == pytest.approx(2, abs=0.1)
+
+
+def test_a_factor_measured_apart_from_the_run_replaces_that_of_the_run(run: Path, tmp_path: Path) -> None:
+    factor = StoreFactor(value=1.2, low=1.1, high=1.3, source="measured", reason="as planted")
+    document = api.fit(run, tmp_path / "m.json", kernel="triad", store_factor=factor).document
+    assert document.calibration.store_factor == 1.2
+    assert factor.sentence in document.validity
