@@ -135,7 +135,8 @@ def _rates(results: Sequence[PointResult], kernel: Kernel) -> dict[object, dict[
 
 def _usable(item: PointResult) -> bool:
     spoilt = {"working_set_small", "scheduling"}.intersection(item.flags)
-    return item.status == "ok" and item.processes == "node" and not spoilt
+    alike = item.workload.explainable and item.processes == "node"
+    return item.status == "ok" and alike and not spoilt
 
 
 def with_store_factor(results: Sequence[PointResult], factor: StoreFactor | None) -> list[PointResult]:
