@@ -92,7 +92,9 @@ def fit(
     """
     several = [run] if isinstance(run, Run | Path | str) else list(run)
     sources = [item if isinstance(item, Run) else open(item) for item in several]
-    model = _fit(sources, kernel=kernel, size=size, sms=sms, computing=computing, least=2)
+    model = _fit(
+        sources, kernel=kernel, size=size, sms=sms, computing=computing, store_factor=store_factor, least=2
+    )
     model.save(out if out is not None else default_path(sources[0]))
     return model
 
@@ -104,6 +106,7 @@ def _fit(
     size: int | None = None,
     sms: int | None = None,
     computing: Callable[[FitData], Sequence[LoadRow]] | None = None,
+    store_factor: StoreFactor | None = None,
     least: int = 1,
 ) -> Model:
     """The model of these runs, which must have `least` points; errors as `fit`."""
