@@ -18,7 +18,7 @@ from elbowroom.errors import MachineError
 from elbowroom.launch import modes, native
 from elbowroom.launch.building import Target, missing_packages
 from elbowroom.launch.topologies import own_topology_xml
-from elbowroom.machine.topology import read_topology
+from elbowroom.machine.hwloc import read_topology
 
 needs_ninja = pytest.mark.skipif(
     not (shutil.which("cmake") and shutil.which("ninja")), reason="cmake and ninja are not installed"
