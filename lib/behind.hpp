@@ -17,43 +17,59 @@ static inline const void* object_of(const void* address) {
   return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-// The symbol as the objects of one name see it: in themselves and in what they were linked to; nullptr where it is not there.
-static inline void* symbol_seen_by(const char* object, const char* name) {
-  void* const handle = object == nullptr || *object == '\0' ? nullptr : dlopen(object, RTLD_LAZY | RTLD_NOLOAD);
+// All objects that are loaded, by their paths; not the program itself, which has none.
+static inline std::vector<std::string> loaded_objects() {
+  std::vector<std::string> paths;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t /* bytes */, void* list) {
+        if (object->dlpi_name != nullptr && *object->dlpi_name != '\0') {
+          static_cast<std::vector<std::string>*>(list)->emplace_back(object->dlpi_name);
+        }
+        return 0;
+      },
+      &paths);
+  return paths;
+}
+
+// The symbol as a loaded object sees it: in itself and in what it was linked to; nullptr where it is not there or the calling
+// library's. An object that has it stays loaded from now on, as its address is kept.
+static inline void* symbol_seen_by(const std::string& object, const char* name) {
+  void* const handle = object.empty() ? nullptr : dlopen(object.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) {
     return nullptr;
   }
   static const int own = 0;
   void* const symbol = dlsym(handle, name);
-  dlclose(handle);  // the reference that dlopen added
-  return symbol == nullptr || object_of(symbol) == object_of(&own) ? nullptr : symbol;
-}
-
-// The function `name` behind that of the calling library; nullptr where no loaded object has it. RTLD_NEXT looks only in
-// what the program was linked to and opened with RTLD_GLOBAL. A library that was opened with RTLD_LOCAL (by Python, by
-// plug-ins) has its own: what `caller`, an address in the code that calls, was linked to comes first, then all others.
-static inline void* find_behind(const char* name, const void* caller = nullptr) {
-  if (void* const symbol = dlsym(RTLD_NEXT, name)) {
+  if (symbol != nullptr && object_of(symbol) != object_of(&own)) {
     return symbol;
   }
-  std::vector<std::string> objects;
+  dlclose(handle);  // the reference that dlopen added
+  return nullptr;
+}
+
+// The symbol in any loaded object: first as the object of `caller` sees it, an address in the code that calls.
+static inline void* find_in_loaded(const char* name, const void* caller = nullptr) {
   Dl_info info{};
   if (caller != nullptr && dladdr(caller, &info) != 0) {
-    objects.emplace_back(info.dli_fname);
+    if (void* const symbol = symbol_seen_by(info.dli_fname, name)) {
+      return symbol;
+    }
   }
-  // Opened only afterwards: the loader holds a lock while it lists them.
-  dl_iterate_phdr(
-      [](dl_phdr_info* object, std::size_t /* bytes */, void* names) {
-        static_cast<std::vector<std::string>*>(names)->emplace_back(object->dlpi_name);
-        return 0;
-      },
-      &objects);
-  for (const std::string& object : objects) {
-    if (void* const symbol = symbol_seen_by(object.c_str(), name)) {
+  // Opened only after they are listed: the loader holds a lock meanwhile.
+  for (const std::string& object : loaded_objects()) {
+    if (void* const symbol = symbol_seen_by(object, name)) {
       return symbol;
     }
   }
   return nullptr;
+}
+
+// The function `name` behind that of the calling library; nullptr where no loaded object has it. RTLD_NEXT looks only in
+// what the program was linked to and opened with RTLD_GLOBAL. A library that was opened with RTLD_LOCAL (by Python, by
+// plug-ins) has its own.
+static inline void* find_behind(const char* name, const void* caller = nullptr) {
+  void* const symbol = dlsym(RTLD_NEXT, name);
+  return symbol != nullptr ? symbol : find_in_loaded(name, caller);
 }
 
 }  // namespace elbowroom

@@ -1,29 +1,15 @@
 #include "pmpi/lookup.hpp"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <vector>
+
+#include "behind.hpp"
 
 namespace elbowroom::pmpi {
 namespace {
-
-// By their paths: the program itself, which has none, and what it was linked with are searched before.
-std::vector<std::string> loaded_objects() {
-  std::vector<std::string> paths;
-  dl_iterate_phdr(
-      [](dl_phdr_info* object, std::size_t, void* list) {
-        if (object->dlpi_name != nullptr && *object->dlpi_name != '\0') {
-          static_cast<std::vector<std::string>*>(list)->emplace_back(object->dlpi_name);
-        }
-        return 0;
-      },
-      &paths);
-  return paths;
-}
 
 [[noreturn]] void end_without(const char* name) {
   std::fprintf(stderr,
@@ -33,33 +19,11 @@ std::vector<std::string> loaded_objects() {
   std::abort();
 }
 
-// A library that defines it stays loaded from now on, as its address is kept.
-void* find_in_loaded(const char* name) {
-  void* found = nullptr;
-  for (const std::string& path : loaded_objects()) {
-    void* const object = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-    if (object == nullptr) {
-      continue;
-    }
-    found = dlsym(object, name);
-    if (found != nullptr && !is_own(found)) {
-      return found;
-    }
-    dlclose(object);
-  }
-  return nullptr;
-}
-
 }  // namespace
 
-const void* library_of(const void* address) {
-  Dl_info info{};
-  return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
-}
-
 bool is_own(const void* address) {
-  static const void* const own = library_of(reinterpret_cast<const void*>(&is_own));
-  return library_of(address) == own;
+  static const void* const own = object_of(reinterpret_cast<const void*>(&is_own));
+  return object_of(address) == own;
 }
 
 void* needed_function(const char* name) {

@@ -22,8 +22,6 @@ void for_each_definition(const char* name, Take take) {
       name, [](void* context, void* address) -> bool { return (*static_cast<Take*>(context))(address); }, &take);
 }
 
-// Where the library is loaded that has `address`; NULL where none has.
-const void* library_of(const void* address);
 // Whether `address` is in the code of this library.
 bool is_own(const void* address);
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "behind.hpp"
 #include "pmpi/lookup.hpp"
 
 namespace elbowroom::pmpi {
@@ -18,7 +19,7 @@ using Find = void*(void*, const char*);
 constinit std::atomic<Find*> known{nullptr};
 
 // Not inlined: a function with variables on the stack cannot end in a jump. By version, as the name alone leads back here; the versions of the C library's ports.
-[[gnu::noinline]] Find* find_behind() {
+[[gnu::noinline]] Find* find_in_c_library() {
   Find* find = known.load(std::memory_order_relaxed);
   for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.27", "GLIBC_2.36", "GLIBC_2.0"}) {
     if (find == nullptr) {
@@ -43,7 +44,7 @@ bool is_of_mpi_behind(Find* find, void* handle, const char* name, const void* fo
   if (behind == nullptr && name[0] == 'M') {
     behind = find(handle, profiling);
   }
-  return library_of(behind) == library_of(found);
+  return object_of(behind) == object_of(found);
 }
 
 [[gnu::noinline]] void* find_opened(Find* find, void* handle, const char* name, const void* caller) {
@@ -74,7 +75,7 @@ bool is_of_mpi_behind(Find* find, void* handle, const char* name, const void* fo
 extern "C" __attribute__((no_sanitize("thread", "address", "undefined"))) void* dlsym(void* handle,
                                                                                       const char* name) noexcept {
   using namespace elbowroom::pmpi;
-  Find* const find = find_behind();
+  Find* const find = find_in_c_library();
   if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && names_mpi(name)) {
     return find_opened(find, handle, name, __builtin_return_address(0));
   }

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -145,6 +146,28 @@ def test_a_program_that_looks_mpi_up_past_the_profiler_runs_as_alone(mpi: Mpi, f
     assert (found.code, [one.sent for one in counted(found.said)]) == (3, [1200, 1200]), found.said
     with pytest.raises(UsageError, match="holds no profile"):
         read_profile(found.folder)
+
+
+def test_a_copy_of_the_programs_mpi_that_it_opens_is_the_one_that_is_recorded(mpi: Mpi, folder: Path) -> None:
+    copy = folder / "libmpi-copy.so"
+    shutil.copyfile(libmpi(folder / "trials"), copy)
+    words = [str(folder / "opened"), str(copy)]
+    alone = run(mpi, 2, words, folder / "copied", None)
+    if alone.code == 7:
+        pytest.skip("the copy does not find the libraries that lie beside the original")
+    check_profile(alone, profiled(mpi, words, folder / "copied-profiled"))
+    check = check_trace(mpi, words, alone, folder / "copied-traced").check
+    assert (check.messages, check.unmatched) == (6, 0)
+
+
+def test_a_program_that_opens_its_mpi_spawns_others_as_alone(mpi: Mpi, folder: Path) -> None:
+    if mpi.kind != "openmpi":
+        pytest.skip("spawns without PMIx")
+    words = [str(folder / "opened"), libmpi(folder / "trials"), "spawn"]
+    alone = run(mpi, 2, words, folder / "spawning", None)
+    if alone.code != 3:
+        pytest.skip(f"this MPI cannot start processes here: {alone.said[-200:]}")
+    check_trace(mpi, words, alone, folder / "spawning-traced")
 
 
 def test_ranks_on_one_core_are_named(mpi: Mpi, folder: Path) -> None:

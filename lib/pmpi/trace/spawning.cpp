@@ -1,14 +1,14 @@
 // Open MPI 5 gives the processes of MPI_Comm_spawn the environment of its daemons, which lacks what the launcher's line set
 // (-x) for the ranks. Spawned processes record as the others do if PMIx, by which Open MPI spawns, gets these variables.
 // Open MPI 4 and MPICH hand them on themselves, and do not call PMIx_Spawn from here.
-#include <dlfcn.h>
-
 #include <cstddef>
 #include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "behind.hpp"
 
 extern char** environ;
 
@@ -102,7 +102,7 @@ extern "C" int PMIx_Spawn(const void* info, std::size_t count, const void* apps,
 
 int PMIx_Spawn(const void* info, std::size_t count, const void* apps, std::size_t programs, char* job) {
   using elbowroom::pmpi::App;
-  auto* const forward = reinterpret_cast<elbowroom::pmpi::Spawn*>(dlsym(RTLD_NEXT, "PMIx_Spawn"));
+  auto* const forward = reinterpret_cast<elbowroom::pmpi::Spawn*>(elbowroom::find_behind("PMIx_Spawn"));
   if (forward == nullptr) {
     return elbowroom::pmpi::kNotSupported;
   }
