@@ -22,7 +22,13 @@
 #include <utility>
 #include <vector>
 
+#include "pmpi/hooks.hpp"
+
 namespace elbowroom::pmpi {
+
+// Of the folder's name: processes that begin by sessions agree among themselves, since those that call MPI_Init compare
+// clocks over MPI_COMM_WORLD.
+inline const char* suffix_of(const Place& place) { return place.by_sessions ? "-sessions" : ""; }
 
 enum class Sign { ready, absent, refused };
 

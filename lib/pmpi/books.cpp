@@ -16,7 +16,7 @@ namespace {
 
 std::atomic_flag taken = ATOMIC_FLAG_INIT;
 std::atomic<bool> complete{true};
-bool several = false;
+std::atomic<bool> several{false};
 
 // Never destroyed: MPI may be called while a process ends.
 Books& books() {
@@ -26,8 +26,8 @@ Books& books() {
 
 }  // namespace
 
-Locked::Locked() {
-  if (several) {
+Locked::Locked() : locked_(threaded()) {
+  if (locked_) {
     while (taken.test_and_set(std::memory_order_acquire)) {
       std::this_thread::yield();
     }
@@ -35,7 +35,7 @@ Locked::Locked() {
 }
 
 Locked::~Locked() {
-  if (several) {
+  if (locked_) {
     taken.clear(std::memory_order_release);
   }
 }
@@ -57,7 +57,7 @@ void give_up_messages() {
   }
 }
 
-bool threaded() { return several; }
+bool threaded() { return several.load(std::memory_order_relaxed); }
 
 // Another thread may hold the lock while the process forks; what the child calls is not its parent's.
 void set_threaded(bool threads) {

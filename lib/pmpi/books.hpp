@@ -58,6 +58,9 @@ class Locked {
   Locked& operator=(const Locked&) = delete;
   Books* operator->();
   Books& operator*();
+
+ private:
+  bool locked_;
 };
 
 // Messages are recorded only while the books are complete: what they had no memory for changes every later number. The first
@@ -97,7 +100,7 @@ void abandon(std::optional<Operation>& receive);
 // Nothing more will be heard of the operations that are not complete.
 void leave_open();
 
-// Whether several threads call MPI at once; said once, at MPI_Init.
+// Whether several threads may call MPI at once: said where the tool starts, and by sessions that are opened later.
 bool threaded();
 void set_threaded(bool threads);
 

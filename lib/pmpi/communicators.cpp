@@ -118,8 +118,10 @@ std::vector<int> world_ranks(MPI_Group group) {
   std::vector<int> own(static_cast<std::size_t>(size));
   std::vector<int> world(own.size());
   std::iota(own.begin(), own.end(), 0);
-  MPI_Group all = MPI_GROUP_NULL;
-  PMPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group all = world_group();
+  if (all == MPI_GROUP_NULL) {
+    return std::vector<int>(own.size(), kNobody);
+  }
   PMPI_Group_translate_ranks(group, size, own.data(), all, world.data());
   PMPI_Group_free(&all);
   std::replace(world.begin(), world.end(), MPI_UNDEFINED, kNobody);

@@ -71,7 +71,9 @@ using CommunicatorPointer = std::shared_ptr<Communicator>;
 
 // What MPI and the tool say of a communicator; NULL for MPI_COMM_NULL.
 CommunicatorPointer describe(MPI_Comm handle, std::uint32_t number);
-// Ranks in MPI_COMM_WORLD, kNobody for other jobs'; those of a communicator's own group.
+// All processes of the job, of MPI_COMM_WORLD or a session; MPI_GROUP_NULL where neither is there. The caller frees it.
+MPI_Group world_group();
+// Ranks in it, kNobody for other jobs'; those of a communicator's own group.
 std::vector<int> world_ranks(MPI_Group group);
 std::vector<int> own_ranks(MPI_Comm handle);
 

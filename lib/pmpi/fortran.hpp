@@ -2,6 +2,8 @@
 // program does not want to know (MPI_STATUS_IGNORE) may be asked for in its place.
 #pragma once
 
+#include <cstddef>
+#include <string_view>
 #include <type_traits>
 
 #include "pmpi/shim.hpp"
@@ -46,6 +48,12 @@ struct Datatypes {
   Word handles;
   MPI_Datatype operator()(int i) const { return MPI_Type_f2c(static_cast<const MPI_Fint*>(handles)[i]); }
 };
+
+// A text of Fortran ends with blanks.
+inline std::string_view text(Word letters, Word length) {
+  const std::string_view all(static_cast<const char*>(letters), reinterpret_cast<std::size_t>(length));
+  return all.substr(0, all.find_last_not_of(' ') + 1);
+}
 
 inline int index_out(Word given) {
   const int number = *static_cast<const MPI_Fint*>(given);

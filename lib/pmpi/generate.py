@@ -23,6 +23,7 @@ _HANDLES = {
     "MPI_Group": "MPI_Group_f2c",
     "MPI_Message": "MPI_Message_f2c",
     "MPI_Request": "MPI_Request_f2c",
+    "MPI_Session": "MPI_Session_f2c",
     "MPI_Win": "MPI_Win_f2c",
 }
 _SPELLED = ("", "__")  # beside mpi_send_; and MPI_SEND
@@ -30,10 +31,11 @@ _C_POINTERS = ("alloc_mem", "win_allocate", "win_allocate_shared", "win_shared_q
 _STARTS = ("MPI_Init", "MPI_Init_thread")
 _BY_HAND = ("MPI_Pcontrol",)  # any number of arguments: region.cpp
 _CALLED = (
-    "Cart_shift", "Cartdim_get", "Comm_create_group", "Comm_dup", "Comm_free", "Comm_get_parent",
-    "Comm_group", "Comm_rank", "Comm_remote_group", "Comm_size", "Comm_test_inter",
+    "Cart_shift", "Cartdim_get", "Comm_create_from_group", "Comm_create_group", "Comm_dup", "Comm_free",
+    "Comm_get_parent", "Comm_group", "Comm_rank", "Comm_remote_group", "Comm_size", "Comm_test_inter",
     "Dist_graph_neighbors_count", "Error_class", "Get_count", "Get_elements_x", "Get_library_version",
-    "Graph_neighbors_count", "Group_free", "Group_incl", "Group_size", "Group_translate_ranks",
+    "Graph_neighbors_count", "Group_free", "Group_from_session_pset", "Group_incl", "Group_rank",
+    "Group_size", "Group_translate_ranks",
     "Initialized", "Isendrecv", "Query_thread", "Recv", "Request_get_status", "Send", "Status_f2c",
     "Test_cancelled", "Topo_test", "Type_size_x", "Wait",
 )  # fmt: skip
@@ -87,6 +89,9 @@ class _Language:
     def address(self, number: int) -> str:
         return self.place(number)
 
+    def text(self, number: int) -> str:
+        return self.place(number)
+
 
 class _Fortran(_Language):
     """The same in a shim of Fortran."""
@@ -108,6 +113,11 @@ class _Fortran(_Language):
         if kind in ("int*", "MPI_Count*", "MPI_Aint*"):
             return f"static_cast<const {kind}>({self.place(number)})"
         return self.place(number)
+
+    def text(self, number: int) -> str:
+        arguments = self.prototype.arguments
+        length = len(arguments) + 1 + sum(argument.is_text for argument in arguments[:number])
+        return f"text({self.place(number)}, {self.place(length)})"
 
 
 def _in_place(language: _Language, number: str) -> str:
@@ -180,6 +190,7 @@ def _expression(language: _Language, token: str) -> str:
         ">": lambda: language.out(number),
         "%": lambda: f"index_out({language.place(number)})",
         "=": lambda: language.address(number),
+        '"': lambda: language.text(number),
         "$": lambda: "statuses",
     }[token[0]]()
 
@@ -225,8 +236,9 @@ def c_shim(prototype: Prototype) -> str:
             prototype, f"const int result = next_{name}()({given});", "result", "return result;"
         )
     else:
-        lines += ["  if (passing()) {", f"    return next_{name}()({given});", "  }"]
         special = _special(prototype)
+        if special is None or not special.always:
+            lines += ["  if (passing()) {", f"    return next_{name}()({given});", "  }"]
         if special is None:
             lines += [f"  Call of(call::{short_call(prototype)});", f"  return next_{name}()({given});"]
         else:
@@ -269,14 +281,15 @@ def _fortran_any(prototype: Prototype, name: str, ends: Sequence[str]) -> list[s
     types = ", ".join(["Word"] * words)
     last = len(prototype.arguments) + 1 if prototype.name not in _STARTS else words
     lines = [f"[[gnu::noinline]] static void {name}(Next<void({types})>& next, {declared}) {{"]
+    passed = ["  if (passing()) {", f"    return next()({given});", "  }"]
     special = _special(prototype)
     if prototype.name in _STARTS:
         lines += _starting(prototype, f"next()({given});", f"result(a{last})")
     elif special is None:
-        lines += ["  if (passing()) {", f"    return next()({given});", "  }"]
+        lines += passed
         lines += [f"  Call of(call::{short_call(prototype)});", f"  next()({given});"]
     else:
-        lines += ["  if (passing()) {", f"    return next()({given});", "  }"]
+        lines += [] if special.always else passed
         body = _body(_Fortran(prototype), special, "next()({0});", words, [f"result(a{last})"])
         lines += [f"  {line}" for line in body]
     lines.append("}")
@@ -309,6 +322,9 @@ def calls_text(found: Sequence[Prototype]) -> str:
         [
             "// Written by lib/pmpi/generate.py: the functions that have shims.",
             "#pragma once",
+            "",
+            "// Whether this MPI has sessions.",
+            f"#define ELBOW_SESSIONS {int('Session_init' in names)}",
             "",
             "namespace elbowroom::pmpi {",
             "",
@@ -348,7 +364,7 @@ def shims_text(found: Sequence[Prototype]) -> str:
     return "\n\n".join(
         [
             "// Written by lib/pmpi/generate.py.",
-            '#include "calls.hpp"\n#include "pmpi/special.hpp"',
+            '#include "calls.hpp"\n#include "pmpi/sessions.hpp"\n#include "pmpi/special.hpp"',
             "namespace elbowroom::pmpi {",
             *(c_shim(one) for one in found),
             "namespace fortran {",

@@ -50,12 +50,24 @@ enum class Ending { complete, cancelled, unknown };
 extern const bool tool_matches;
 extern const bool tool_times;
 
-// Before the work of MPI_Init or MPI_Init_thread, whose begin and end are told if this returns true; and after it:
-// nothing else is told unless this returns true.
+// This process among all of its job.
+struct Place {
+  int rank = 0;
+  int ranks = 0;
+  bool threads = false;      // several of them may call MPI at once
+  bool spawned = false;      // the job was spawned by another one
+  bool by_sessions = false;  // there is no MPI_COMM_WORLD (yet)
+};
+
+// Before the work of MPI_Init or MPI_Init_thread, whose begin and end are told if this returns true.
 bool tool_starting();
-bool tool_started();
+// After it, or, where MPI is used by sessions, before the first communicator is made; once. Nothing else is told unless this
+// returns true.
+bool tool_started(const Place& place);
 // MPI_Finalize begins, on all processes; MPI still works. Nothing is told after it.
 void tool_finishing();
+// No session is open, and MPI_Init was not called: the process may end now, or use MPI again.
+void tool_paused();
 
 // A call begins, and ends, on this thread. `call` is its number (calls.hpp).
 void tool_enter(int call, const About& about);

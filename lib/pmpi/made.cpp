@@ -9,6 +9,7 @@ namespace {
 
 // A call of MPI_Init that MPI makes for another one is not the program's.
 std::atomic<bool> starting{false};
+std::atomic<bool> asked{false};
 
 // A root below 0 is MPI_ROOT or MPI_PROC_NULL: then count and type may be anything, and are not looked at.
 About collective(MPI_Comm handle, int root, MPI_Count count, MPI_Datatype type) {
@@ -37,6 +38,19 @@ std::uint32_t number_for_child(MPI_Comm parent) {
   return number;
 }
 
+Place place_in_world() {
+  Place place;
+  int level = MPI_THREAD_SINGLE;
+  MPI_Comm parent = MPI_COMM_NULL;
+  PMPI_Query_thread(&level);
+  PMPI_Comm_get_parent(&parent);
+  PMPI_Comm_rank(MPI_COMM_WORLD, &place.rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &place.ranks);
+  place.threads = level == MPI_THREAD_MULTIPLE;
+  place.spawned = parent != MPI_COMM_NULL;
+  return place;
+}
+
 }  // namespace
 
 void add_communicator(MPI_Comm handle, std::uint32_t number) {
@@ -47,8 +61,20 @@ void add_communicator(MPI_Comm handle, std::uint32_t number) {
   });
 }
 
-Initialising::Initialising(int number) : number_(number), outermost_(!listening && !starting.exchange(true)) {
-  if (outermost_ && tool_starting()) {
+std::atomic<bool> initialised{false};
+
+bool start_tool(const Place& place) {
+  if (asked.exchange(true)) {
+    return listening;
+  }
+  set_threaded(place.threads);
+  return tool_started(place);
+}
+
+Initialising::Initialising(int number) : number_(number), outermost_(!starting.exchange(true)) {
+  if (outermost_ && listening) {
+    call_.emplace(number);
+  } else if (outermost_ && !asked && tool_starting()) {
     done_ = true;
     tool_enter(number_, {});
   }
@@ -58,10 +84,8 @@ void Initialising::done(int result) {
   if (!outermost_ || result != MPI_SUCCESS) {
     return;
   }
-  int level = MPI_THREAD_SINGLE;
-  PMPI_Query_thread(&level);
-  set_threaded(level == MPI_THREAD_MULTIPLE);
-  const bool wanted = tool_started();
+  initialised = true;
+  const bool wanted = start_tool(place_in_world());
   add_communicator(MPI_COMM_WORLD, 0);
   add_communicator(MPI_COMM_SELF, 1);
   listening = wanted;
@@ -79,7 +103,10 @@ Finalising::Finalising(int number) : Call(number) {
   tool_finishing();
 }
 
-void Finalising::done(int) { listening = false; }
+void Finalising::done(int) {
+  listening = false;
+  initialised = false;
+}
 
 Collective::Collective(int number, MPI_Count count, MPI_Datatype type, int root, MPI_Comm communicator)
     : Call(number, collective(communicator, root, count, type)) {}

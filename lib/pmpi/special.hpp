@@ -14,6 +14,11 @@
 
 namespace elbowroom::pmpi {
 
+// Whether MPI_Init was called, and MPI_Finalize not yet.
+extern std::atomic<bool> initialised;
+// Asks the tool, once, whether it records; later calls get the answer `listening`.
+bool start_tool(const Place& place);
+
 // MPI_Init and MPI_Init_thread: the tool is told before and after, if this is the outermost call.
 class Initialising {
  public:
@@ -27,6 +32,7 @@ class Initialising {
   int number_;
   bool outermost_;
   bool done_ = false;
+  std::optional<Call> call_;  // where sessions are recorded already
 };
 
 class Finalising : public Call {

@@ -8,6 +8,7 @@ Arguments are counted from 1. Before the call and, behind the bar, after it:
     @8        requests of an array (their number comes before)
     %3        the written index, from 0 in both languages
     $5 $5:1   the status; statuses, as many as argument 1 says
+    "2        the text of argument 2
     'text'    as it is
     choose:1:2:5, choose_type, sum:2:peers:9, mean, typed, at_own_rank, times:2:7, next_to, next_to_typed
                     parts of collective operations, below
@@ -21,12 +22,15 @@ from typing import NamedTuple
 
 
 class Special(NamedTuple):
-    """`make`: the class; `before`, `after`: its arguments; `done`: the member called after the call."""
+    """`make`: the class; `before`, `after`: its arguments; `done`: the member called after the call;
+    `always`: also where nothing is recorded.
+    """
 
     make: str
     before: str
     after: str = ""
     done: str = "done"
+    always: bool = False
 
 
 def _sends() -> dict[str, Special]:
@@ -136,6 +140,10 @@ _REQUESTED = {
 
 _OTHERS = {
     "Finalize": Special("Finalising", ""),
+    "Session_init": Special("SessionOpening", "", ">3", always=True),
+    "Session_finalize": Special("SessionClosing", ">1", always=True),
+    "Comm_create_from_group": Special("FromGroupMaking", '1 "2', ">5", always=True),
+    "Intercomm_create_from_groups": Special("FromGroupsMaking", '"5', ">8", always=True),
     "Win_create": Special("WindowMaking", "5", ">6"),
     "Win_allocate": Special("WindowMaking", "4", ">6"),
     "Win_allocate_shared": Special("WindowMaking", "4", ">6"),

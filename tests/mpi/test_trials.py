@@ -170,6 +170,21 @@ def test_a_program_that_opens_its_mpi_spawns_others_as_alone(mpi: Mpi, folder: P
     check_trace(mpi, words, alone, folder / "spawning-traced")
 
 
+@pytest.mark.parametrize("mode", ["sessions", "session-init", "init-session"])
+def test_programs_with_sessions_are_recorded_with_or_without_mpi_init(
+    mpi: Mpi, folder: Path, mode: str
+) -> None:
+    words = [str(folder / "trials"), mode]
+    alone = run(mpi, 2, words, folder / mode, None)
+    if alone.code == 4:
+        pytest.skip("this MPI has no sessions")
+    assert alone.code == (0 if mode == "sessions" else 3), alone.said
+    check_profile(alone, profiled(mpi, words, folder / f"{mode}-profiled"))
+    checked = check_trace(mpi, words, alone, folder / f"{mode}-traced")
+    messages = sum(one.calls["MPI_Sendrecv"][0] for one in counted(alone.said))
+    assert (checked.check.messages, checked.check.unmatched, checked.check.mismatched) == (messages, 0, 0)
+
+
 def test_ranks_on_one_core_are_named(mpi: Mpi, folder: Path) -> None:
     core = min(os.sched_getaffinity(0))
     words = ["taskset", "-c", str(core), str(folder / "trials"), "calls"]

@@ -5,7 +5,9 @@
  *
  * trials calls                    all in one job
  * trials spawn                    messages to processes that it starts
- * trials sessions                 without MPI_Init */
+ * trials sessions                 without MPI_Init
+ * trials session-init             a session, and MPI_Init while it is open
+ * trials init-session             MPI_Init, and a session */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,35 +183,107 @@ static void spawn(char* program) {
   print_counts();
 }
 
-static int sessions(void) {
-#if MPI_VERSION >= 4
+#ifdef MPI_SESSION_NULL
+static MPI_Session open_session(MPI_Group* world) {
   MPI_Session session;
-  MPI_Group group;
-  MPI_Comm comm;
-  if (MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session) != MPI_SUCCESS) return 9;
-  MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
-  MPI_Comm_create_from_group(group, "trials", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
-  MPI_Group_free(&group);
-  MPI_Comm_rank(comm, &rank);
+  if (MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session) != MPI_SUCCESS) exit(9);
+  MPI_Group_from_session_pset(session, "mpi://WORLD", world);
+  MPI_Group_rank(*world, &rank);
   other = 1 - rank;
-  for (int i = 0; i < kTimes; ++i) {
+  return session;
+}
+
+static void exchange_times(MPI_Comm comm) {
+  for (int i = 0; i < kTimes; ++i)
     SEND(Sendrecv, kBytes, (out, kInts, MPI_INT, other, 1, in, kInts, MPI_INT, other, 1, comm, NONE));
-  }
+}
+
+/* Messages over a communicator of the session's own, and over one that is made of it. */
+static MPI_Session exchange_in_session(const char* tag) {
+  MPI_Group group;
+  MPI_Comm comm, made;
+  MPI_Session session = open_session(&group);
+  CALL(Comm_create_from_group, 0, (group, tag, MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm));
+  MPI_Group_free(&group);
+  exchange_times(comm);
+  CALL(Comm_dup, 0, (comm, &made));
+  exchange_times(made);
+  SEND(Allreduce, kBytes, (out, in, kInts, MPI_INT, MPI_SUM, made));
+  MPI_Comm_free(&made);
   MPI_Comm_free(&comm);
+  return session;
+}
+
+/* Between two groups of one process each. */
+static void exchange_between_groups(MPI_Group world) {
+  MPI_Group own, remote;
+  MPI_Comm inter;
+  MPI_Group_incl(world, 1, &rank, &own);
+  MPI_Group_incl(world, 1, &other, &remote);
+  CALL(Intercomm_create_from_groups, 0, (own, 0, remote, 0, "groups", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &inter));
+  SEND(Sendrecv, kBytes, (out, kInts, MPI_INT, 0, 2, in, kInts, MPI_INT, 0, 2, inter, NONE));
+  MPI_Comm_free(&inter);
+  MPI_Group_free(&own);
+  MPI_Group_free(&remote);
+}
+
+/* Sessions without MPI_Init: one rank looks around, several are open at once. */
+static int sessions(void) {
+  MPI_Group group, looked_at;
+  MPI_Session all = open_session(&group);
+  if (rank == 0) {
+    MPI_Session look = open_session(&looked_at);
+    MPI_Group_free(&looked_at);
+    MPI_Session_finalize(&look);
+  }
+  MPI_Session first = exchange_in_session("first"), second = exchange_in_session("second");
+  MPI_Session_finalize(&first);
+  MPI_Session third = exchange_in_session("first");
+  exchange_between_groups(group);
+  MPI_Group_free(&group);
+  MPI_Session_finalize(&all);
+  MPI_Session_finalize(&third);
+  MPI_Session_finalize(&second);
   print_counts();
-  MPI_Session_finalize(&session);
-#endif
+  return 0; /* nothing makes the ranks wait for each other here, and launchers end a job that fails */
+}
+
+/* MPI_Init while a session is open, which is closed before MPI_Finalize. */
+static int init_after_session(void) {
+  MPI_Session before = exchange_in_session("before");
+  MPI_Init(NULL, NULL);
+  exchange_times(MPI_COMM_WORLD);
+  MPI_Session_finalize(&before);
+  exchange_times(MPI_COMM_WORLD);
+  print_counts();
+  MPI_Finalize();
   return 3;
 }
+
+static void sessions_after_init(void) {
+  exchange_times(MPI_COMM_WORLD);
+  MPI_Session inside = exchange_in_session("inside");
+  MPI_Session_finalize(&inside);
+  exchange_times(MPI_COMM_WORLD);
+}
+#else
+static int sessions(void) { return 4; }
+static int init_after_session(void) { return 4; }
+static void sessions_after_init(void) { exit(4); }
+#endif
 
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "calls";
   if (strcmp(mode, "sessions") == 0) return sessions();
+  if (strcmp(mode, "session-init") == 0) return init_after_session();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   other = 1 - rank;
   if (strcmp(mode, "spawn") == 0) {
     spawn(argv[0]);
+  } else if (strcmp(mode, "init-session") == 0) {
+    sessions_after_init();
+    print_counts();
   } else {
     all_calls(MPI_COMM_WORLD);
     print_counts();

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "calls.hpp"
 #include "elbowroom/profile.h"
 #include "pmpi/agreement.hpp"
+#include "pmpi/books.hpp"
 #include "pmpi/hooks.hpp"
 #include "pmpi/mpi.hpp"
 #include "pmpi/nodes.hpp"
@@ -34,6 +36,7 @@ constexpr std::uint64_t kShortest = 1000;  // ns
 elbow_profile* recorded = nullptr;  // NULL: this process is not profiled
 std::vector<std::int32_t> nodes;    // of each rank
 std::int32_t own_node = 0;
+bool for_threads = false;  // the profile locks itself
 bool several_nodes = false;
 
 // Threads are looked at when this time has come: at most so often, and for a thousandth of the time.
@@ -88,6 +91,10 @@ std::uint8_t between(int peer) {
 }
 
 void add(const elbow_profile_record& record, bool keep) {
+  std::optional<Locked> only;
+  if (threaded() && !for_threads) [[unlikely]] {
+    only.emplace();
+  }
   if (elbow_profile_add(recorded, &record, keep ? 1 : 0) != 0) [[unlikely]] {
     std::fprintf(stderr, "elbowroom: process %d: %s\n", static_cast<int>(getpid()), elbow_profile_error());
   }
@@ -125,12 +132,10 @@ std::string path_of(int rank) {
   return std::string(folder()) + name.data();
 }
 
-elbow_profile* open_file(int rank, int size, const std::string& path) {
+elbow_profile* open_file(const Place& place, const std::string& path) {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
   int length = 0;
   PMPI_Get_library_version(version.data(), &length);
-  int level = MPI_THREAD_SINGLE;
-  PMPI_Query_thread(&level);
   std::vector<const char*> names;
   for (const CallInfo& info : calls) {
     names.push_back(info.name);
@@ -138,15 +143,16 @@ elbow_profile* open_file(int rank, int size, const std::string& path) {
   elbow_profile_settings settings{};
   settings.size = sizeof settings;
   settings.path = path.c_str();
-  settings.rank = rank;
-  settings.ranks = size;
+  settings.rank = place.rank;
+  settings.ranks = place.ranks;
   settings.mpi = version.data();
   settings.calls = names.data();
   settings.call_kinds = kCalls;
   settings.window_ns = number("ELBOW_PROFILE_WINDOW_NS");
   settings.windows = static_cast<std::uint32_t>(number("ELBOW_PROFILE_WINDOWS"));
   settings.records = number("ELBOW_PROFILE_RECORDS");
-  settings.threads = level == MPI_THREAD_MULTIPLE ? 1 : 0;
+  for_threads = place.threads;
+  settings.threads = for_threads ? 1 : 0;
   return elbow_profile_new(&settings);
 }
 
@@ -158,25 +164,27 @@ void drop(const std::string& path) {
 }
 
 // A command may start several jobs: each agrees in a folder of its own.
-std::string agreement_folder(int size) {
+std::string agreement_folder(const Place& place) {
   std::string job;
   try {
     job = trace::launched_job([](const char* name) { return std::getenv(name); });
   } catch (const trace::Refusal&) {
     // It has no name, but is the only one, as spawned ones are not profiled.
   }
-  if (job.empty() && size == 1) {
+  if (job.empty() && place.ranks == 1) {
     job = trace::process_identity();
   }
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "/agreement-%08x", static_cast<unsigned>(std::hash<std::string>{}(job)));
-  return std::string(folder()) + name.data();
+  return std::string(folder()) + name.data() + suffix_of(place);
 }
 
 // Whether this process is profiled. Files of another job in the folder stay its own: then no process of this job is.
-bool agree(int rank, int size, const std::string& path) {
+bool agree(const Place& place, const std::string& path) {
+  const auto [rank, size] = std::pair(place.rank, place.ranks);
+  const std::string folder_of_job = agreement_folder(place);
   const int code = errno;
-  Agreement agreement(agreement_folder(size), rank, size, {"profiled", "profile"});
+  Agreement agreement(folder_of_job, rank, size, {"profiled", "profile"});
   const Sign sign = recorded != nullptr ? Sign::ready : code == EEXIST ? Sign::refused : Sign::absent;
   const std::string reason = sign == Sign::ready ? ""
                              : sign == Sign::absent
@@ -184,8 +192,7 @@ bool agree(int rank, int size, const std::string& path) {
                                  : "the folder has the profile of another job of this command: " + path;
   if (!agreement.announce(sign, reason)) {
     if (rank == 0) {
-      not_profiled(recorded != nullptr ? agreement_folder(size) + ": no file can be made in it"
-                                       : elbow_profile_error());
+      not_profiled(recorded != nullptr ? folder_of_job + ": no file can be made in it" : elbow_profile_error());
     }
     return false;
   }
@@ -202,22 +209,17 @@ bool agree(int rank, int size, const std::string& path) {
   return true;
 }
 
-bool start() {
-  MPI_Comm parent = MPI_COMM_NULL;
-  PMPI_Comm_get_parent(&parent);
-  int rank = 0;
-  int size = 0;
-  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  PMPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (parent != MPI_COMM_NULL) {
+bool start(const Place& place) {
+  const auto [rank, size] = std::pair(place.rank, place.ranks);
+  if (place.spawned) {
     if (rank == 0) {
       not_profiled("spawned processes are another job");
     }
     return false;
   }
   const std::string path = path_of(rank);
-  recorded = open_file(rank, size, path);
-  if (!agree(rank, size, path)) {
+  recorded = open_file(place, path);
+  if (!agree(place, path)) {
     drop(path);
     return false;
   }
@@ -235,9 +237,9 @@ const bool tool_times = true;
 
 bool tool_starting() { return folder() != nullptr; }
 
-bool tool_started() {
+bool tool_started(const Place& place) {
   try {
-    return folder() != nullptr && start();
+    return folder() != nullptr && start(place);
   } catch (const std::exception& error) {
     not_profiled(error.what());
     elbow_profile_free(std::exchange(recorded, nullptr));
@@ -249,6 +251,13 @@ void tool_finishing() {
   if (recorded != nullptr) {
     next_look = 0;
     look_at_threads(profile::now());
+  }
+}
+
+void tool_paused() {
+  tool_finishing();
+  if (recorded != nullptr) {
+    elbow_profile_finish(recorded);
   }
 }
 

@@ -10,7 +10,9 @@
 #define MPI_Recv PMPI_Recv
 #define MPI_Comm_rank PMPI_Comm_rank
 #define MPI_Comm_size PMPI_Comm_size
+#include "calls.hpp"
 #include "elbowroom/clock_mpi.h"
+#include "pmpi/communicators.hpp"
 
 namespace elbowroom::pmpi {
 namespace {
@@ -69,14 +71,28 @@ MPI_Comm communicator_of(const std::vector<int>& members) {
   return communicator;
 }
 
+// The same without MPI_COMM_WORLD.
+MPI_Comm communicator_from_group([[maybe_unused]] const std::vector<int>& members) {
+  MPI_Comm communicator = MPI_COMM_NULL;
+#if ELBOW_SESSIONS
+  MPI_Group world = world_group();
+  MPI_Group group = MPI_GROUP_NULL;
+  PMPI_Group_incl(world, static_cast<int>(members.size()), members.data(), &group);
+  PMPI_Comm_create_from_group(group, "elbowroom: clocks", MPI_INFO_NULL, MPI_ERRORS_RETURN, &communicator);
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&world);
+#endif
+  return communicator;
+}
+
 }  // namespace
 
-void JobClockOfTrace::begin(const std::vector<int>& members) {
+void JobClockOfTrace::begin(const std::vector<int>& members, bool by_sessions) {
   seconds_ = seconds_wanted();
-  once_ = once_wanted();
+  once_ = by_sessions || once_wanted();
   const int category = elbow_trace_category("clock");
   type_ = category < 0 ? nullptr : elbow_trace_type_new("clocks compared", category, nullptr, nullptr, nullptr);
-  own_ = communicator_of(members);
+  own_ = by_sessions ? communicator_from_group(members) : communicator_of(members);
   const elbow_clock_peers peers = elbow_clock_peers_of_mpi(&own_);
   clock_ = elbow_clock_new(&peers);
   if (clock_ == nullptr) {
@@ -84,6 +100,9 @@ void JobClockOfTrace::begin(const std::vector<int>& members) {
     return;
   }
   compare();
+  if (by_sessions) {
+    end();
+  }
 }
 
 void JobClockOfTrace::compare() {

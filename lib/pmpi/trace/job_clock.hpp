@@ -11,7 +11,9 @@ namespace elbowroom::pmpi {
 class JobClockOfTrace {
  public:
   // Collective over the ranks of MPI_COMM_WORLD that record (agreement.hpp), as MPI_Init, MPI_Barrier and MPI_Finalize are.
-  void begin(const std::vector<int>& members);
+  // `by_sessions`: by a communicator made of them, as MPI_Comm_create_from_group is, and this once: closing sessions is not
+  // collective.
+  void begin(const std::vector<int>& members, bool by_sessions);
   void barrier();
   void end();
   // At the next barrier, whatever the time: what rank 0 says counts.

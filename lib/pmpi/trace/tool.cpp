@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "calls.hpp"
@@ -137,11 +138,14 @@ bool stop_recording() {
   return recording = false;
 }
 
-// As process `rank` of `ranks`; -1: as the launcher says.
-void begin(int rank, int ranks) {
-  recording = record(rank, ranks);
+// At `place`; its rank is -1: as the launcher says.
+void begin(const Place& place) {
+  recording = record(place.rank, place.ranks);
+  int rank = place.rank;
+  int ranks = place.ranks;
   if (const char* const folder = elbow_trace_folder(&rank, &ranks)) {
-    agreement.emplace(std::string(folder) + "/agreement", rank, ranks, Agreement::Words{"traced", "trace"});
+    agreement.emplace(std::string(folder) + "/agreement" + suffix_of(place), rank, ranks,
+                      Agreement::Words{"traced", "trace"});
   }
   if (agreement && agreement->announce(refusal.empty() ? Sign::ready : Sign::refused, refusal)) {
     return;
@@ -153,7 +157,8 @@ void begin(int rank, int ranks) {
 }
 
 // What the launcher said before MPI was there must be what MPI says now.
-bool place_is(int rank, int ranks) {
+bool place_is(const Place& given) {
+  const auto [rank, ranks] = std::pair(given.rank, given.ranks);
   int launched_rank = 0;
   int launched_ranks = 0;
   if (elbow_trace_folder(&launched_rank, &launched_ranks) == nullptr ||
@@ -167,15 +172,11 @@ bool place_is(int rank, int ranks) {
   return false;
 }
 
-bool start() {
-  int rank = 0;
-  int ranks = 0;
-  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+bool start(const Place& place) {
   if (!recording && refusal.empty()) {
-    begin(rank, ranks);  // no launcher gave this process a rank
+    begin(place);  // no launcher gave this process a rank
   }
-  if (!agreement || !place_is(rank, ranks)) {
+  if (!agreement || !place_is(place)) {
     return stop_recording();
   }
   if (!recording) {
@@ -183,10 +184,10 @@ bool start() {
     return false;
   }
   const Decision decision = agreement->decide();
-  if (!decision.records || !std::binary_search(decision.members.begin(), decision.members.end(), rank)) {
+  if (!decision.records || !std::binary_search(decision.members.begin(), decision.members.end(), place.rank)) {
     return stop_recording();
   }
-  job_clock().begin(decision.members);
+  job_clock().begin(decision.members, place.by_sessions);
   return true;
 }
 
@@ -216,14 +217,24 @@ bool tool_starting() {
     return false;
   }
   return survives([] {
-    begin(-1, 0);
+    begin({.rank = -1});
     return recording;
   });
 }
 
-bool tool_started() { return variable("ELBOW_TRACE_DIRECTORY") != nullptr && !given_up && survives(start); }
+bool tool_started(const Place& place) {
+  return variable("ELBOW_TRACE_DIRECTORY") != nullptr && !given_up && survives([&] { return start(place); });
+}
 
 void tool_finishing() { job_clock().end(); }
+
+// Marked, and not stopped: more may come.
+void tool_paused() {
+  static std::atomic<bool> marked{false};
+  if (recording && !marked.exchange(true) && elbow_trace_finalised(nullptr, 0) != 0) {
+    std::fprintf(stderr, "elbowroom: the end of MPI in this process is not marked: %s\n", elbow_trace_error());
+  }
+}
 
 namespace {
 

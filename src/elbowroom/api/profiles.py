@@ -248,6 +248,6 @@ def _read(where: Path) -> tuple[Profile | None, tuple[str, ...]]:
 def _nothing(directory: Path) -> str:
     return (
         f"No process left a profile in {directory}. Nothing is recorded of a program that never calls "
-        "MPI_Init (also one that uses MPI sessions only), whose MPI is linked statically into it, or that "
+        "MPI_Init or MPI_Comm_create_from_group, whose MPI is linked statically into it, or that "
         "has or opens another MPI than its launcher's; on several hosts that folder must be the same on all."
     )

@@ -285,7 +285,7 @@ def _nothing(directory: Path, *, tried: bool) -> str:
         return f"No process recorded anything in {directory}; the reason is above."
     return (
         f"No process recorded anything in {directory}. Nothing is recorded of a program that calls neither "
-        "MPI_Init (also one that uses MPI sessions only) nor a task runtime, whose libraries are linked "
+        "MPI_Init or MPI_Comm_create_from_group nor a task runtime, whose libraries are linked "
         "statically into it, or that has or opens another MPI than its launcher's; on several hosts that "
         "folder must be the same on all (`elbowroom help trace`)."
     )
