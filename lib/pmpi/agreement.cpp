@@ -185,7 +185,9 @@ void Agreement::explain(const Signs& all) const {
     say_missing(silent,
                 "linked statically, started without LD_PRELOAD, on a host without elbowroom's library, unable to write "
                 "to the " +
-                    std::string(words_.recording) + "'s folder, or later than others by seconds");
+                    std::string(words_.recording) +
+                    "'s folder, or seconds later than others at MPI_Init (with MPI sessions: at its first "
+                    "communicator, or it has none)");
   }
 }
 

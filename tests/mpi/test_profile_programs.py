@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from counted import c_wrapper
 from elbowroom import api
 from elbowroom.errors import UsageError
 from elbowroom.launch import build
@@ -44,30 +45,21 @@ def mpich() -> Mpi:
     return mpi_called("mpich")
 
 
-def shared_library(mpi: Mpi) -> Path:
-    linked = subprocess.run(
-        ["ldd", build.trace_libraries(mpi) / "libelbow_profile_mpi.so"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def shared_library(mpi: Mpi, folder: Path) -> Path:
+    linked = subprocess.run(["ldd", compiled(mpi, folder)], capture_output=True, text=True, check=True)
     match = re.search(r"libmpi\S* => (\S+)", linked.stdout)
     assert match is not None
     return Path(match[1])
 
 
-def compiled(mpi: Mpi, folder: Path, *more: str | Path) -> Path:
+def compiled(mpi: Mpi, folder: Path, *libraries: str | Path) -> Path:
+    """The program with the MPI's libraries, or with others."""
     source = folder / "silent.c"
     source.write_text(SILENT)
-    wrapper = mpi.compiler.replace("mpicxx", "mpicc")
-    includes = [
-        word
-        for word in subprocess.run(
-            [wrapper, "-show"], capture_output=True, text=True, check=True
-        ).stdout.split()
-        if word.startswith("-I")
-    ]
-    line = ["cc", *includes, "-o", folder / "silent", source, *(more or [shared_library(mpi)])]
+    wrapper = c_wrapper(mpi)
+    shown = subprocess.run([wrapper, "-show"], capture_output=True, text=True, check=True).stdout.split()
+    compiler = ["cc", *(word for word in shown if word.startswith("-I"))] if libraries else [wrapper]
+    line = [*compiler, "-o", folder / "silent", source, *libraries]
     done = subprocess.run(line, capture_output=True, text=True)
     if done.returncode:
         pytest.skip(done.stderr[-300:])
@@ -82,10 +74,12 @@ def words_of(mpi: Mpi, program: Path) -> list[str]:
 def test_an_mpi_that_is_linked_statically_leaves_nothing_and_runs_as_alone(
     mpich: Mpi, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    static = shared_library(mpich).parent / "libmpich.a"
+    static = shared_library(mpich, tmp_path).parent / "libmpich.a"
     if not static.exists():
         pytest.skip("there is no static MPI here")
-    needs = subprocess.run(["ldd", shared_library(mpich)], capture_output=True, text=True, check=True).stdout
+    needs = subprocess.run(
+        ["ldd", shared_library(mpich, tmp_path)], capture_output=True, text=True, check=True
+    ).stdout
     others = re.findall(r"(/\S+/lib(?:ucp|ucs|uct|hwloc|fabric|m|numa)\.so\S*)", needs)
     program = compiled(mpich, tmp_path, static, *others, "-lpthread")
     found = api.record_profile(words_of(mpich, program), tmp_path / "p").document
@@ -99,7 +93,7 @@ def test_a_program_of_another_abi_than_its_launchers_is_refused_before_it_runs(
 ) -> None:
     # No compiler wrapper belongs to this copy, as on a site that has the library only.
     library = tmp_path / "libmpich.so.12"
-    shutil.copy(shared_library(mpich), library)
+    shutil.copy(shared_library(mpich, tmp_path), library)
     program = compiled(mpich, tmp_path, library, f"-Wl,-rpath,{tmp_path}")
     other = mpi_called("openmpi")
     for named in (None, "openmpi"):
