@@ -196,7 +196,7 @@ typedef struct elbow_broadcast_counters {
 /* Threads: see the top. */
 ELBOW_API int elbow_broadcast_count(elbow_broadcast* broadcast, elbow_broadcast_counters* counters);
 
-/* The release of the library: "0.1.0". Any thread. */
+/* The release of the library that is loaded, as "1.2.3". Any thread. */
 ELBOW_API const char* elbow_broadcast_version(void);
 
 /* The calling thread's last failure, as a sentence; "" before the first one. Any thread. */

@@ -112,7 +112,7 @@ typedef struct elbow_taskflow_counters {
 } elbow_taskflow_counters;
 ELBOW_API int elbow_taskflow_count(elbow_taskflow* flow, elbow_taskflow_counters* counters);
 
-/* The release of the library: "0.1.0". */
+/* The release of the library that is loaded, as "1.2.3". */
 ELBOW_API const char* elbow_taskflow_version(void);
 
 /* The calling thread's last failure, as a sentence; "" before the first one. */

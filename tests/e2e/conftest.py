@@ -46,7 +46,8 @@ def run(
     monkeypatch.setenv("ELBOWROOM_STARPU", "none")
 
     def invoke(*words: str) -> tuple[int, str, str]:
-        live = words[0] == "run" and "--machine" not in words
+        answered = "--machine" in words or any(word.startswith("replay:") for word in words)
+        live = words[0] == "run" and not answered
         code = cli.run([*words, *(["--mpi", str(site)] if live else [])])
         out, err = capfd.readouterr()
         return code, out, err

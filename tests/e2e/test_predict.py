@@ -283,7 +283,7 @@ def test_both_sockets_are_predicted_and_evaluated(run: Any) -> None:
     assert "threshold: does not know 12 of the 28 runs" in out
     assert max(len(line) for line in out.splitlines()) <= 80
     refused(
-        run("predict", "M.json", "--cores-other", "9", *place, "-o", "f.png"), "cores of the first socket"
+        run("predict", "M.json", "--cores-other", "9", *place, "-o", "f.png"), "is only valid with --cores"
     )
 
 

@@ -248,6 +248,7 @@ def study_plan(
     )
     with native.dry_run():
         planned = measured.plan(request)
+        unobserved = measured.unobserved(request.where)
     runs = tuple(_planned_run(request, run, planned) for run in planned.runs)
     return StudyPlan(
         study=planned.study.name,
@@ -262,7 +263,7 @@ def study_plan(
             planned.study,
             planned.machine,
             measured.by_measurement(planned.runs, planned.reasons),
-            measured.unobserved(request.where),
+            unobserved,
         ),
     )
 

@@ -65,7 +65,7 @@ def test_a_newer_version_is_refused_with_the_release_that_reads_it(
 @pytest.mark.parametrize("version", [None, "1", 0, True, -3])
 def test_a_version_that_is_none_is_refused(document: Document, tmp_path: Path, version: object) -> None:
     write_model(tmp_path / "M.json", document)
-    with pytest.raises(UsageError, match="carries no version"):
+    with pytest.raises(UsageError, match="has no version"):
         read_model(changed(tmp_path / "M.json", lambda raw: raw.update(version=version)))
 
 
