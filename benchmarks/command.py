@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -32,10 +34,17 @@ class Command(argparse.ArgumentParser):
         """The options; those of `--smoke` included where it is given."""
         words = list(sys.argv[1:] if args is None else args)
         if "--smoke" in words:
-            folder = tempfile.mkdtemp() if "{folder}" in self._smoke else ""
+            folder = _scratch() if "{folder}" in self._smoke else ""
             words.remove("--smoke")
             words = ["--smoke", *shlex.split(self._smoke.replace("{folder}", folder)), *words]
         return super().parse_args(words, namespace)
+
+
+def _scratch() -> str:
+    """A folder that goes when the benchmark ends."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def status(options: argparse.Namespace, missed: object) -> int:

@@ -1,6 +1,6 @@
 """Two jobs that really share this machine's memory and last-level cache: predicted beside measured.
 
-    python benchmarks/shared_memory.py --model M.json [--repeat 5] [--seconds 0.6] [--json]
+    python benchmarks/shared_memory.py [--model M.json] [--repeat 5] [--seconds 0.6] [--json]
                                        [--jobs memory,cache,private,registers]
 
 M.json: elbowroom run model --kernels triad --out RUN; elbowroom colocate calibrate RUN -o M.json.
@@ -188,9 +188,17 @@ def rows(forecast: ForecastDocument, times: dict[Pair, dict[str, dict[int, list[
     return found
 
 
+def print_measured(times: dict[Pair, dict[str, dict[int, list[float]]]]) -> None:
+    """Without a forecast to compare with."""
+    for (job, companion), kinds in times.items():
+        ratio = kept(kinds["alone"], kinds["together"], duration=True)
+        assert ratio is not None
+        print(f"{job:<10} {companion:<10} {1 / ratio.value:.2f}")
+
+
 def main() -> None:
-    parser = Command(__doc__, smoke="--model henri --repeat 1 --seconds 0.1 --jobs memory,registers")
-    parser.add_argument("--model", required=True)
+    parser = Command(__doc__, smoke="--repeat 1 --seconds 0.1 --jobs memory,registers")
+    parser.add_argument("--model", help="of this machine; without it nothing is predicted")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="of a job alone")
     parser.add_argument("--jobs", default="memory,cache,half,private,registers")
@@ -200,8 +208,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         jobs = profiled(bench, arguments.jobs.split(","), folder)
+        times = measured(bench, jobs, arguments.repeat)
+        if arguments.model is None:
+            print_measured(times)
+            return
         forecast = predicted(jobs, folder, arguments.model)
-        found = rows(forecast, measured(bench, jobs, arguments.repeat))
+        found = rows(forecast, times)
     error = sum(row.error for row in found) / len(found)
     naive = sum(abs(1 / row.measured[0] - 1) for row in found) / len(found)
     if arguments.json:

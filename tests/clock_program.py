@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import elbowroom
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,7 +50,7 @@ def _compiled(folder: Path, source: Path, mpi: Mpi, level: str) -> Path:
     if not made.exists():
         includes = [f"-I{ROOT / name}" for name in ("include", "core", "lib")]
         language = ["-x", "c", "-std=c99"] if source.suffix == ".c" else ["-std=c++20"]
-        warnings = ["-Wall", "-Wextra", "-Werror"]
+        warnings = ["-Wall", "-Wextra", "-Werror", f'-DELBOWROOM_VERSION="{elbowroom.__version__}"']
         _compile(mpi, [*language, level, *warnings, *includes, "-c", str(source), "-o", str(made)])
     return made
 
