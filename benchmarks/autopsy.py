@@ -41,10 +41,10 @@ def analysed(recipe: Recipe) -> Any:
         return api.trace_overlap(file.name)
 
 
-def planted(slowdown: float) -> tuple[float, float, float]:
+def planted(slowdown: float, seeds: int = 10) -> tuple[float, float, float]:
     """The mean error of slowdowns, their mean distance, and the share of intervals that hold the truth."""
     errors, held = [], []
-    for seed in range(10):
+    for seed in range(seeds):
         found = analysed(Recipe(seed=seed, ranks=1 + seed % 2, instances=4000, slowdown=slowdown))
         for one in found.classes:
             if one.slowdown is not None:
@@ -96,14 +96,15 @@ def timed(events: int) -> dict[str, float]:
 
 def main() -> int:
     """Runs all three."""
-    parser = Command(__doc__, smoke="--traces 2 --events 20000")
+    parser = Command(__doc__, smoke="--traces 2 --events 20000 --seeds 1")
     parser.add_argument("--traces", type=int, default=1000)
     parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--seeds", type=int, default=10, help="traces of each planted slowdown")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     # First: the peak of memory is that of the largest child so far.
     speed = timed(asked.events)
-    recovered = {slowdown: planted(slowdown) for slowdown in SLOWDOWNS}
+    recovered = {slowdown: planted(slowdown, asked.seeds) for slowdown in SLOWDOWNS}
     with multiprocessing.Pool(2) as pool:
         claimed = sum(pool.imap_unordered(claims, range(asked.traces), chunksize=8))
     if asked.json:

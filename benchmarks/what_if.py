@@ -128,10 +128,10 @@ def predicted(found: WhatIf, named: str) -> list[str]:
     ]
 
 
-def virtual() -> None:
+def virtual(machines: list[str]) -> None:
     """Mean and worst error of each change's time, beside taking the time of now."""
     errors: dict[str, list[tuple[float, float, bool]]] = {}
-    for machine in published.names():
+    for machine in machines:
         truth = truth_of(machine)
         model = Model(document_of(machine, 0.01, 0))
         shape, far = truth.shape, truth.shape.nodes - 1
@@ -184,13 +184,14 @@ def true_node(truth: Credits, setup: Setup, work: float, *, overlaps: bool = Tru
 
 
 def main() -> int:
-    parser = Command("Predicted changes beside real ones.", smoke="--virtual")
+    parser = Command("Predicted changes beside real ones.", smoke="--virtual --machines henri")
     parser.add_argument("--model", help="M.json of this machine")
     parser.add_argument("--virtual", action="store_true")
+    parser.add_argument("--machines", default=",".join(published.names()), help="virtual ones")
     parser.add_argument("--repeat", type=int, default=3)
     chosen = parser.parse_args()
     if chosen.virtual:
-        virtual()
+        virtual(chosen.machines.split(","))
         return 0
     if chosen.model is None:
         parser.error("give --model M.json, or --virtual")

@@ -28,6 +28,8 @@ from traced import Interposers
 __all__ = ["install_plugin"]
 
 DATA = Path(__file__).parent / "data"
+APART = (sanitized.MODULE, "test_slurm.py", "test_benchmarks.py")
+"""Their ranks may share cores with other tests: nothing that they measure is looked at."""
 FAKE = Path(__file__).parent / "fake_site.py"
 
 # A shell's background job ignores interrupts, nohup hang-ups, and children inherit that; tests send such
@@ -82,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     items.sort(key=lambda item: item.path.name == sanitized.MODULE)
     for item in items:
-        ranks = _needs_probe(item) and item.path.name not in (sanitized.MODULE, "test_slurm.py")
+        ranks = _needs_probe(item) and item.path.name not in APART
         # Programs over StarPU share a folder of the user; those that start at once disturb each other.
         starpu = item.path.stem in ("test_trace_runtimes", "test_starpu")
         item.add_marker(pytest.mark.xdist_group("ranks" if ranks or starpu else item.path.stem))
