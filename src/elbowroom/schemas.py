@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.keys import OLD_KEYS, spellings
-
 _REFERENCE = "#/$defs/{name}"
 
 WRITTEN = msgspec.Meta(extra_json_schema={"written": True})
@@ -29,7 +27,6 @@ def json_schema(*kinds: type[msgspec.Struct], title: str) -> dict[str, Any]:
     for definition in definitions.values():
         _require_written(definition)
         _name(definition)
-        _add_old_keys(definition)
     rule = {"anyOf": list(rules)} if len(kinds) > 1 else definitions.pop(rules[0]["$ref"].rsplit("/", 1)[1])
     dialect = "https://json-schema.org/draft/2020-12/schema"
     whole = {"$schema": dialect, **rule, "title": title, "$defs": definitions}
@@ -64,18 +61,6 @@ def _name(definition: dict[str, Any]) -> None:
     properties = definition.get("properties", {})
     schema = properties.get("schema", {}).get("default")
     if schema is not None:
-        properties["schema"] = {"enum": list(spellings(schema))}
+        properties["schema"] = {"enum": [schema]}
         properties["version"] = {"const": properties["version"]["default"]}
         definition["required"] = ["schema", "version", *definition["required"]]
-
-
-def _add_old_keys(definition: dict[str, Any]) -> None:
-    """Keys may have their old names, and those that are required need one of the two."""
-    properties = definition.get("properties", {})
-    for new, old in OLD_KEYS.items():
-        if new in properties:
-            properties[old] = properties[new]
-        if new in definition.get("required", ()):
-            definition["required"].remove(new)
-            either = {"anyOf": [{"required": [new]}, {"required": [old]}]}
-            definition.setdefault("allOf", []).append(either)

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from elbowroom.errors import ElbowroomError
-from elbowroom.keys import with_old_keys
 
 
 class ErrorParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,4 +40,4 @@ def text_of(error: ElbowroomError) -> str:
     parts = ErrorParts(field=error.field, value=plain, message=error.message, hint=error.hint)
     whole = ErrorDocument(error=parts, exit_code=error.exit_code)
     # Not by msgspec: names of files may hold bytes that are no UTF-8, which only \u escapes can say.
-    return json.dumps(with_old_keys(msgspec.to_builtins(whole)))
+    return json.dumps(msgspec.to_builtins(whole))

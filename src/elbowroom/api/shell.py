@@ -1,8 +1,7 @@
-"""What a command line on this interface needs: outputs, JSON keys, limits and signals."""
+"""What a command line on this interface needs: outputs, limits and signals."""
 
 from elbowroom.files import check_output as check_output
 from elbowroom.files import is_stdout as is_stdout
 from elbowroom.files import try_output as try_output
-from elbowroom.keys import with_old_keys as with_old_keys
 from elbowroom.plan.sizes import MOST_REPETITIONS as MOST_REPETITIONS
 from elbowroom.signals import ends_as_interrupt as ends_as_interrupt

@@ -11,7 +11,6 @@ import unicodedata
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from elbowroom.api.shell import with_old_keys
 from elbowroom.errors import MachineError
 
 if TYPE_CHECKING:
@@ -42,15 +41,14 @@ _PLAIN = str.maketrans(
 _HANDLER = "elbowroom.plain"
 
 
-def print_json(value: Any, *, old_keys: bool = True) -> None:
-    """One object, indented, on stdout; keys that were renamed have both names."""
+def print_json(value: Any) -> None:
+    """One object, indented, on stdout."""
     import msgspec  # slow to load, and nothing that --help needs
 
     plain = msgspec.to_builtins(value)
     if "schema" in plain:
         plain = {"schema": plain["schema"], "version": plain["version"]} | plain
-    text = msgspec.json.encode(with_old_keys(plain) if old_keys else plain)
-    sys.stdout.buffer.write(msgspec.json.format(text, indent=1) + b"\n")
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(plain), indent=1) + b"\n")
     sys.stdout.buffer.flush()
 
 

@@ -75,7 +75,7 @@ def schema(name: str | None) -> int:
     if name is None:
         click.echo("\n".join(api.schema_names()))
     else:
-        print_json(api.schema(name), old_keys=False)
+        print_json(api.schema(name))
     return 0
 
 

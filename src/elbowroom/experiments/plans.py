@@ -83,7 +83,21 @@ def _read(path: Path, text: str) -> Plan:
     source = read_text(path, field="plan", hint="see `elbowroom help plans`")
     raw = parse_toml(source, field="plan", where=text)
     raw.setdefault("name", path.stem)
+    _check_table(raw, text)
     return decode(raw)
+
+
+def _check_table(raw: Mapping[str, Any], where: str) -> None:
+    """UsageError for a key of the experiment that a plan file has outside the table `[keys]`."""
+    name = raw.get("experiment")
+    own = fields(experiments.get(name).keys) if isinstance(name, str) else frozenset()
+    for key in sorted(own & raw.keys()):
+        raise UsageError(
+            f"is a key of the experiment {name}, in {where}",
+            field=key,
+            value=raw[key],
+            hint="write it in the table [keys]",
+        )
 
 
 def apply(plan: Plan, overrides: Overrides) -> Plan:

@@ -233,7 +233,7 @@ def error_of(record: dict[str, Any]) -> ElbowroomError:
         str(record.get("message", "failed")),
         field=str(record.get("field", "")),
         value=record.get("value"),
-        hint=str(record.get("hint", record.get("mend", ""))),  # runs recorded before 0.2 say mend
+        hint=str(record.get("hint", "")),
     )
 
 

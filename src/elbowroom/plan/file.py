@@ -176,15 +176,13 @@ def is_default(key: str, value: Any, kind: type[msgspec.Struct]) -> bool:
 
 def decode(raw: Mapping[str, Any], kind: type[msgspec.Struct] = NoKeys) -> Plan:
     """A plan from plain data, with its experiment's keys as `kind`. A scalar stands for a list of one; sizes
-    may be `64MiB`. Until 1.0 keys of the experiment may also stand beside the others.
+    may be `64MiB`. Keys of the experiment are in the table `keys`; in manifests they are among the others.
     """
     check_keys(raw, fields(Plan) | fields(kind), of="a plan")
     data = _normal(raw, Plan)
     keys = {name: data.pop(name) for name in fields(kind) & data.keys()}
     table = convert(data.pop("keys", {}), dict[str, Any], subject="keys", hint="write a table: [keys]")
     check_keys(table, fields(kind), of=str(data.get("experiment")), prefix="keys.")
-    for name in sorted(keys.keys() & table.keys()):
-        raise UsageError("stands in [keys] too", field=name, value=None, hint="remove one of the two")
     if isinstance(data.get("steady"), dict):
         check_keys(data["steady"], fields(Steady), of="a plan", prefix="steady.")
     data["sweeps"] = [_sweep(item) for item in data.get("sweeps", ())]

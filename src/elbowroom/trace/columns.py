@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.errors import MachineError
-from elbowroom.keys import spellings
 from elbowroom.trace.documents import SyncPoint
 
 SCHEMA = "elbowroom/trace-columns"
@@ -212,7 +211,7 @@ def _job(line: bytes) -> TracedJob:
         job = msgspec.json.decode(line, type=TracedJob)
     except msgspec.DecodeError as error:
         raise _damaged(f"does not begin with a job ({error})") from error
-    if job.schema not in spellings(SCHEMA) or job.version != VERSION:
+    if job.schema != SCHEMA or job.version != VERSION:
         raise _damaged(f"is {job.schema} version {job.version}; only {SCHEMA} version {VERSION} can be read")
     if any(kind.category >= len(job.categories) for kind in job.types) or any(
         thread.rank >= len(job.ranks) for thread in job.threads

@@ -10,7 +10,6 @@ from typing import TypeVar
 import msgspec
 
 from elbowroom.errors import MachineError
-from elbowroom.keys import with_new_keys
 
 VERSION = 1
 
@@ -188,7 +187,7 @@ class Sync(msgspec.Struct, frozen=True, kw_only=True):
 def decode(data: bytes, kind: type[Document]) -> Document:
     """Decodes a document of trace-reader. MachineError if it is not one."""
     try:
-        return msgspec.convert(with_new_keys(msgspec.json.decode(data)), kind)
+        return msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError as error:
         raise MachineError(
             f"the output of trace-reader cannot be read ({error})",

@@ -143,14 +143,11 @@ def test_keys_of_the_experiment_are_decoded_as_its_type() -> None:
     assert plan.keys == RingKeys(processes=("socket",))
 
 
-def test_keys_of_the_experiment_beside_the_others_are_the_same_plan() -> None:
-    beside = decode(raw(experiment="ring", processes=["socket"]))
-    assert beside == decode(raw(experiment="ring", keys={"processes": ["socket"]}))
-
-
-def test_a_key_that_stands_beside_the_others_and_in_the_table_is_refused() -> None:
-    error = refused(experiment="ring", processes="node", keys={"processes": "socket"})
-    assert str(error) == "processes: stands in [keys] too; remove one of the two"
+def test_a_key_of_the_experiment_outside_its_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('experiment = "ring"\nprocesses = "node"\n')
+    with pytest.raises(UsageError, match=r"processes 'node': is a key of the experiment ring.*\[keys\]"):
+        load(path)
 
 
 def test_stored_keys_of_the_experiment_stand_beside_the_others() -> None:
