@@ -20,6 +20,7 @@ from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.message_size import MessageSize
 from elbowroom.models.predict import predict, situations
 from elbowroom.models.published import of_published
+from elbowroom.models.registry import fitted_models
 from elbowroom.plan.point import Note
 from elbowroom.report.columns import CoreUse
 from elbowroom.report.jobs import Jobbed
@@ -344,7 +345,7 @@ def document(name: str = "henri", *, seed: int = 1, law: bool = True, virtual: b
 
 def modelled(document: Document, name: str = "M.json") -> Modelled:
     """The document as the page shows it: with its lines in every placement, nothing measured."""
-    shown = document.names()[0]
+    shown = fitted_models(document)[0]
     lines = predict(document, situations(document.machine), name=shown)
     return Modelled(
         name=name,

@@ -24,6 +24,7 @@ from elbowroom.models.base import Provenance
 from elbowroom.models.document import Document
 from elbowroom.models.fit import fit
 from elbowroom.models.published import of_published
+from elbowroom.models.registry import fitted_models
 from elbowroom.store.models import MODEL_FORMAT
 from elbowroom.trace import overhead
 
@@ -356,7 +357,7 @@ def test_a_run_of_version_1_is_still_read() -> None:
 
 def test_a_model_of_version_1_is_still_read_and_answers_the_same() -> None:
     model = elbowroom.load_model(FITTED)
-    assert model.document.names() == ("flow", "robust", "threshold")
+    assert fitted_models(model.document) == ("flow", "robust", "threshold")
     assert model.predict(15, 0, 0).flags == ("virtual",)
     answer = model.predict(15, 0, 0, model="threshold")
     assert answer.comp_alone.value == pytest.approx(66800.54069934294)

@@ -11,7 +11,7 @@ from answers import refused, told
 from elbowroom.api.models import load_model
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.store.journal import read_journal
-from elbowroom.virtual import cluster
+from elbowroom.virtual import partitions
 
 MACHINES = Path(__file__).parents[2] / "machines"
 QUICK = ("--repeat", "5", "--set", "cells=2000", "--set", "steps=5", "--set", "window=0.01")
@@ -194,6 +194,6 @@ def test_a_cluster_is_simulated_and_says_so(run: Any, tmp_path: Path) -> None:
 
 
 def test_nodes_without_partitions_are_refused(run: Any) -> None:
-    most = max(item.parts for item in cluster.partitions().volumes)
+    most = max(item.parts for item in partitions.partitions().volumes)
     error = refused(run, "run", "diffusion", "--machine", "henri", "--nodes", str(2 * most))
     assert f"to {most} nodes" in str(error)

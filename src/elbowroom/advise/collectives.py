@@ -9,7 +9,7 @@ as long as the operation).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -20,13 +20,12 @@ from elbowroom.errors import UsageError
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import NORMAL_95
 
-if TYPE_CHECKING:
-    from elbowroom.advise.job import Job, Setup
-
 Array = NDArray[np.float64]
 Form = Literal["blocking", "nonblocking", "persistent"]
 Progress = Literal["none", "test", "thread", "library"]
 Way = tuple[Form, Progress]
+Choices = tuple[tuple[Form, ...] | Literal["every"] | None, tuple[Progress, ...] | Literal["every"] | None]
+"""What a job may choose of each field of WAY; None: what it has now."""
 WAY = ("form", "progress")
 """The fields of a setup that say how its collective is called."""
 
@@ -74,18 +73,12 @@ class Collective(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return next((one for one in self.measured if one.way == way), None)
 
 
-def way_of(setup: Setup) -> Way:
-    """The form and policy of a setup."""
-    return setup.form, setup.progress
-
-
-def check_collective(job: Job) -> None:
+def check_collective(given: Collective | None, now: Way, may: Choices) -> None:
     """Refuses choices without a collective, and a collective without or with contradictory measurements."""
-    given = job.collective
     if given is None:
-        for table, values, usual in (("now", job.now, ("blocking", "none")), ("may", job.may, (None, None))):
-            for axis, default in zip(WAY, usual, strict=True):
-                if (value := getattr(values, axis)) != default:
+        for table, values, usual in (("now", now, ("blocking", "none")), ("may", may, (None, None))):
+            for axis, value, default in zip(WAY, values, usual, strict=True):
+                if value != default:
                     hint = "add [collective] with operation and size"
                     raise UsageError(
                         "no collective is described", field=f"{table}.{axis}", value=value, hint=hint
@@ -109,17 +102,14 @@ def check_collective(job: Job) -> None:
         if not one.seconds.low > 0:
             hint = "give the time of the operation alone, in s"
             raise UsageError("is no time", field="collective.measured", value=one.seconds.low, hint=hint)
-    _check_measured(job, given)
+    _check_measured(given, now, may)
 
 
-def _check_measured(job: Job, given: Collective) -> None:
+def _check_measured(given: Collective, now: Way, may: Choices) -> None:
     known = ", ".join("/".join(one.way) for one in given.measured)
-    if given.find(way_of(job.now)) is None:
-        raise UsageError(
-            "was not measured", field="now.form", value="/".join(way_of(job.now)), hint=f"measured: {known}"
-        )
-    for position, axis in enumerate(WAY):
-        values = getattr(job.may, axis)
+    if given.find(now) is None:
+        raise UsageError("was not measured", field="now.form", value="/".join(now), hint=f"measured: {known}")
+    for position, (axis, values) in enumerate(zip(WAY, may, strict=True)):
         for value in () if values is None or values == "every" else values:
             if value not in {one.way[position] for one in given.measured}:
                 raise UsageError(
@@ -127,33 +117,33 @@ def _check_measured(job: Job, given: Collective) -> None:
                 )
 
 
-def exposed(job: Job, setups: Sequence[Setup], t_comp: Array) -> Array:
-    """What the collective adds to each step (s), like `t_comp` (1 + D, S), the computation alone: its time
-    alone less what the computation hides. 0 without a collective.
+def exposed(given: Collective | None, ways: Sequence[Way], t_comp: Array) -> Array:
+    """What the collective, called in one of S ways, adds to each step (s), like `t_comp` (1 + D, S), the
+    computation alone: its time alone less what the computation hides. 0 without a collective.
     """
-    if job.collective is None:
+    if given is None:
         return np.zeros_like(t_comp)
-    alone, overlap, _ = _columns(job.collective, setups)
-    hidable = np.minimum(alone, t_comp / job.collective.count)
-    added: Array = job.collective.count * (alone - overlap * hidable)
+    alone, overlap, _ = _columns(given, ways)
+    hidable = np.minimum(alone, t_comp / given.count)
+    added: Array = given.count * (alone - overlap * hidable)
     return added
 
 
-def spread(job: Job, setups: Sequence[Setup], t_comp: Array) -> Array:
+def spread(given: Collective | None, ways: Sequence[Way], t_comp: Array) -> Array:
     """Standard deviation (s) of what `exposed` adds, from the measured intervals: (S,) of (S,)."""
-    if job.collective is None:
+    if given is None:
         return np.zeros_like(t_comp)
-    alone, overlap, errors = _columns(job.collective, setups)
-    hidable = np.minimum(alone, t_comp / job.collective.count)
-    whole = np.where(alone < t_comp / job.collective.count, 1 - overlap, 1.0)
-    deviation: Array = job.collective.count * np.hypot(whole * errors[0], hidable * errors[1])
+    alone, overlap, errors = _columns(given, ways)
+    hidable = np.minimum(alone, t_comp / given.count)
+    whole = np.where(alone < t_comp / given.count, 1 - overlap, 1.0)
+    deviation: Array = given.count * np.hypot(whole * errors[0], hidable * errors[1])
     return deviation
 
 
-def _columns(given: Collective, setups: Sequence[Setup]) -> tuple[Array, Array, Array]:
-    """Time alone and overlap of each setup's way (S,), and the standard deviations of both (2, S)."""
+def _columns(given: Collective, ways: Sequence[Way]) -> tuple[Array, Array, Array]:
+    """Time alone and overlap of each way (S,), and the standard deviations of both (2, S)."""
     table = {one.way: _row(one) for one in given.measured}
-    rows = np.array([table[way_of(setup)] for setup in setups]).T
+    rows = np.array([table[way] for way in ways]).T
     return rows[0], rows[1], rows[2:]
 
 

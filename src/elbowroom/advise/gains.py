@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from elbowroom.advise.collectives import spread, way_of
+from elbowroom.advise.collectives import spread
 from elbowroom.advise.job import Job, Setup
 from elbowroom.advise.setups import load_of, reference_of
 from elbowroom.advise.steps import SetupRates, SetupTimes, rates, slopes, steps
@@ -103,13 +103,14 @@ def predicted(job: Job, setups: Sequence[Setup], given: SetupRates) -> list[Pred
     """The steps of these setups at these rates."""
     times = steps(job, setups, given)
     slope = slopes(job, setups, given, times.w)
-    deviation = spread(job, setups, times.t_comp[0]) / times.total[0]
+    ways = [setup.way for setup in setups]
+    deviation = spread(job.collective, ways, times.t_comp[0]) / times.total[0]
     return [
         Predicted(
             setup=setup,
             streams=tuple(given.streams[:, 0, index].tolist()),
             errors=_errors(job, setup, slope[:, index], given.discrepancy[:, index])
-            | {("collective", *way_of(setup)): float(deviation[index])},
+            | {("collective", *setup.way): float(deviation[index])},
             w=float(times.w[index]),
             logs=np.log(times.total[:, index]),
             **_step(times, index),

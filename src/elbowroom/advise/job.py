@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union
 import msgspec
 from msgspec import Meta
 
-from elbowroom.advise.collectives import FORMS, POLICIES, Collective, Form, Progress, check_collective
+from elbowroom.advise.collectives import FORMS, POLICIES, Collective, Form, Progress, Way, check_collective
 from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import UsageError
 from elbowroom.models.load import Direction
@@ -93,6 +93,11 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     nodes: Annotated[int, Meta(ge=1)] = 1
     form: Form = "blocking"
     progress: Progress = "none"
+
+    @property
+    def way(self) -> Way:
+        """How the collective is called."""
+        return self.form, self.progress
 
 
 AXES = tuple(field.name for field in msgspec.structs.fields(Setup))
@@ -245,7 +250,7 @@ def check(job: Job) -> None:
     _check_step(job)
     _check_now(job)
     _check_may(job)
-    check_collective(job)
+    check_collective(job.collective, job.now.way, (job.may.form, job.may.progress))
     _check_verify(job.verify)
 
 

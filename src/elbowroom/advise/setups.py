@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from elbowroom.advise.collectives import WAY, way_of
+from elbowroom.advise.collectives import WAY
 from elbowroom.advise.job import AXES, Job, JobStep, Setup
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape
@@ -57,7 +57,7 @@ def _product(axes: dict[str, tuple[object, ...]]) -> Iterator[Setup]:
 
 def _measured(setup: Setup, job: Job) -> bool:
     """Whether the collective was measured in the setup's form and with its progress policy."""
-    return job.collective is None or job.collective.find(way_of(setup)) is not None
+    return job.collective is None or job.collective.find(setup.way) is not None
 
 
 def values(job: Job, axis: str, shape: Shape) -> tuple[object, ...]:

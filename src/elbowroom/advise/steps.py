@@ -131,7 +131,7 @@ def _steps(
     separator = step.separator * moved / comp_alone
     # Without accelerator t_acc is infinite and w is 0.
     busy = np.where(w > 0, w * np.where(w > 0, t_acc, 0.0), 0.0)
-    collective = exposed(job, setups, t_comp)
+    collective = exposed(job.collective, [setup.way for setup in setups], t_comp)
     both = np.where(overlap, overlapped(t_comp, t_comm, l_comp, l_comm), t_comp + t_comm)
     return SetupTimes(
         separator=separator,

@@ -23,7 +23,8 @@ from elbowroom.api.runs import Run, chatter
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.measure import program_times, verify
-from elbowroom.measure.session import Request, default_out
+from elbowroom.measure.prepared import Request
+from elbowroom.measure.session import default_out
 from elbowroom.measure.source import Where, choose
 from elbowroom.stats.interval import Interval as Interval
 

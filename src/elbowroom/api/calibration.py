@@ -21,7 +21,7 @@ from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
 from elbowroom.measure import adaptive
 from elbowroom.measure import curves as measured_curves
 from elbowroom.measure.adaptive import AdaptiveResult
-from elbowroom.measure.session import Request
+from elbowroom.measure.prepared import Request
 from elbowroom.measure.source import Where
 from elbowroom.models import fit as fitting
 from elbowroom.models.base import Provenance

@@ -12,6 +12,7 @@ from elbowroom.api.models import Model, same_machine
 from elbowroom.documents import encode
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
+from elbowroom.models import registry
 from elbowroom.models.copy_rows import base_of, copy_rows
 from elbowroom.models.gpu.case import DeviceCase as DeviceCase
 from elbowroom.models.gpu.evaluate import GpuErrorTable
@@ -207,7 +208,7 @@ def evaluate_gpu(run: Run, model: Model) -> GpuEvaluationDocument | None:
     layout = layout_of(run.machine)
     same_machine(layout.shape, model.machine)
     copies: Sequence[LoadRow] = ()
-    if model.document.names():
+    if registry.fitted_models(model.document):
         copies = _copy_rows(run, model, layout)
     table = evaluated(model.document, measured, copies)
     known = model.document.calibration

@@ -18,6 +18,7 @@ from elbowroom.experiments.plans import Overrides
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.measure.budgets import smallest_budget
 from elbowroom.measure.progress import duration
+from elbowroom.models.registry import fitted_models
 from elbowroom.plan.sizes import format_size
 
 RUNS = "runs"
@@ -111,7 +112,7 @@ def earlier_model(hosts: Sequence[str], size: int, folder: Path | str = RUNS) ->
 
 
 def _suits(model: Model, size: int) -> bool:
-    if not model.document.names():
+    if not fitted_models(model.document):
         return False  # an accelerator alone
     calibrated = model.document.calibration.size
     return model.document.message_size is not None or max(size / calibrated, calibrated / size) <= NEAR

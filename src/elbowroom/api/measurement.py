@@ -15,7 +15,8 @@ from elbowroom.experiments.plans import Overrides as Overrides
 from elbowroom.launch import native
 from elbowroom.machine.topology import Machine
 from elbowroom.measure import session
-from elbowroom.measure.session import Prepared as Prepared
+from elbowroom.measure.prepared import Prepared as Prepared
+from elbowroom.measure.prepared import Request
 from elbowroom.measure.session import stopped_by_signals
 from elbowroom.measure.source import Where, choose
 from elbowroom.plan.file import Plan as Plan
@@ -160,7 +161,7 @@ def run(
     """
     begun = time.monotonic()
     where = Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed)
-    request = session.Request(
+    request = Request(
         plan=plan,
         overrides=overrides or Overrides(),
         where=where,
@@ -226,9 +227,7 @@ def dry_run(
     nothing.
     """
     where = Where.of(launcher, mpi, hosts, hostfile, machine, noise)
-    request = session.Request(
-        plan=plan, overrides=overrides or Overrides(), where=where, seed=seed, reverse=reverse
-    )
+    request = Request(plan=plan, overrides=overrides or Overrides(), where=where, seed=seed, reverse=reverse)
     with native.dry_run():
         request = session.settled(request, lambda _: None)
         # Of another's machine, having nothing to measure is an answer.

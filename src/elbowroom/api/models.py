@@ -35,6 +35,7 @@ from elbowroom.models.load import parse_group as parse_group
 from elbowroom.models.predict import FittedModel, chosen, predictor, situations
 from elbowroom.models.prediction import Prediction as Prediction
 from elbowroom.models.published import of_published
+from elbowroom.models.registry import fitted_models
 from elbowroom.models.run_data import collect
 from elbowroom.models.threshold.law import Parameters as Parameters
 from elbowroom.models.threshold.law import side
@@ -273,7 +274,7 @@ def evaluation(run: Run, model: Model) -> Evaluation:
     """How far each model is from what a run measured, as `evaluate`."""
     collected = curves_of(run, model)
     predictors: dict[str, Predictor] = {
-        name: predictor(model.document, name) for name in model.document.names()
+        name: predictor(model.document, name) for name in fitted_models(model.document)
     }
     if "threshold" in predictors:
         predictors["threshold, faithful"] = predictor(model.document, "threshold", faithful=True)

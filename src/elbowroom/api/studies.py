@@ -12,9 +12,10 @@ from elbowroom.api.runs import chatter
 from elbowroom.files import write_atomically
 from elbowroom.launch import native
 from elbowroom.measure import study as measured
+from elbowroom.measure.prepared import Prepared
 from elbowroom.measure.progress import duration as duration
 from elbowroom.measure.results import UNTRUSTED
-from elbowroom.measure.session import Prepared, stopped_by_signals
+from elbowroom.measure.session import stopped_by_signals
 from elbowroom.measure.source import Where
 from elbowroom.measure.study import Conducted, Planned, StudyRequest, StudyRun
 from elbowroom.report.study import StudyPage, render

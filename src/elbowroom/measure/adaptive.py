@@ -31,11 +31,10 @@ from elbowroom.measure.manifest import (
     same_machine,
     state_of,
 )
+from elbowroom.measure.prepared import Prepared, Request
 from elbowroom.measure.progress import Progress
 from elbowroom.measure.results import Results, point_results
 from elbowroom.measure.session import (
-    Prepared,
-    Request,
     answerable,
     concrete,
     default_out,

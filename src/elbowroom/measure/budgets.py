@@ -21,7 +21,7 @@ from elbowroom.store.folder import Budget, RunFolder
 
 if TYPE_CHECKING:
     from elbowroom.measure.loop import UnitGroup
-    from elbowroom.measure.session import Prepared
+    from elbowroom.measure.prepared import Prepared
 
 START = 1.0
 """Seconds from the command until a clock runs: the interpreter and its imports."""

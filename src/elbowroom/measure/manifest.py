@@ -34,7 +34,7 @@ from elbowroom.store.journal import Journal
 from elbowroom.version import __version__
 
 if TYPE_CHECKING:
-    from elbowroom.measure.session import Prepared, Request
+    from elbowroom.measure.prepared import Prepared, Request
 
 
 _BUSY_FIELDS = (0, 1, 2, 5, 6)

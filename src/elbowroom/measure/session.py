@@ -17,7 +17,7 @@ import msgspec
 
 from elbowroom import experiments
 from elbowroom.errors import ElbowroomError, UsageError
-from elbowroom.experiments.plans import Overrides, apply, decode, load
+from elbowroom.experiments.plans import apply, decode, load
 from elbowroom.launch.session import Conversation
 from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import Machine
@@ -36,6 +36,7 @@ from elbowroom.measure.manifest import (
     state_of,
 )
 from elbowroom.measure.meshes import with_mesh
+from elbowroom.measure.prepared import Prepared, Request
 from elbowroom.measure.progress import Progress, TimedProgress
 from elbowroom.measure.results import Results, evaluate
 from elbowroom.measure.source import RecordedSource, Source, Where, choose, with_starpu
@@ -55,47 +56,13 @@ from elbowroom.store.folder import RunFolder, refuse_existing
 from elbowroom.store.journal import Journal
 from elbowroom.store.models import read_model
 from elbowroom.store.sealed import seal
-from elbowroom.virtual.cluster import scaled
+from elbowroom.virtual.partitions import scaled
 from elbowroom.workloads import Losses
 
 MANY_POINTS = 100
 """The results of more points take seconds."""
 SIMULATED_UNIT = 0.003
 """Seconds that one repetition on a virtual machine takes, the journal's writing to the disk included."""
-
-
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan made concrete on a machine, before anything is measured. `budget`: seconds of a real machine's
-    run, 0 without limit; `units` are then those at most.
-    """
-
-    plan: Plan
-    machine: Machine
-    expansion: Expansion
-    units: tuple[Unit, ...]
-    groups: tuple[UnitGroup, ...]
-    seconds: float
-    measured_seconds: float
-    commands: tuple[str, ...]
-    budget: float = 0.0
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What `run` is asked for. `patience`: seconds to wait for an answer, None for a generous guess per
-    point. `trace`: the probe's threads are recorded beside the run folder (`traces_of`). `begun`:
-    time.monotonic() when the command began, from which a budget counts.
-    """
-
-    plan: str
-    overrides: Overrides = Overrides()
-    where: Where = Where()
-    out: str | None = None
-    seed: int | None = None
-    reverse: bool = False
-    patience: float | None = None
-    command: tuple[str, ...] = ()
-    trace: bool = False
-    begun: float | None = None
 
 
 class Stopped(ElbowroomError):

@@ -22,9 +22,10 @@ from elbowroom.machine.topology import Machine
 from elbowroom.measure import session
 from elbowroom.measure.budgets import smallest_budget
 from elbowroom.measure.manifest import Tell, now
+from elbowroom.measure.prepared import Prepared, Request
 from elbowroom.measure.progress import duration
 from elbowroom.measure.results import Results, evaluate
-from elbowroom.measure.session import Prepared, Stopped
+from elbowroom.measure.session import Stopped
 from elbowroom.measure.source import Where, choose
 from elbowroom.plan.file import Plan, fields
 from elbowroom.signals import ends_as_interrupt
@@ -269,16 +270,14 @@ def within_budget(
     }
 
 
-def _run_request(
-    request: StudyRequest, run: StudyRun, machine: Machine, budget: float | None
-) -> session.Request:
+def _run_request(request: StudyRequest, run: StudyRun, machine: Machine, budget: float | None) -> Request:
     changed = overrides(request, run.measurement, machine)
     if budget is not None:
         changed = msgspec.structs.replace(changed, budget=budget)
     where = request.where
     if run.hosts < machine.hosts:
         where = msgspec.structs.replace(where, most_hosts=run.hosts)
-    return session.Request(
+    return Request(
         plan=run.measurement.plan,
         overrides=changed,
         where=where,

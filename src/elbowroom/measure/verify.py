@@ -15,7 +15,6 @@ import msgspec
 import numpy as np
 
 from elbowroom.advise.advice import Advice, Configuration
-from elbowroom.advise.collectives import way_of
 from elbowroom.advise.job import Job, JobStep, Setup
 from elbowroom.advise.setups import comm_socket
 from elbowroom.advise.verification import Column, Compared, compare, compared_with, steps_of_rates
@@ -25,8 +24,9 @@ from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import Core, Machine
 from elbowroom.measure.manifest import Tell
 from elbowroom.measure.measurements import collect
+from elbowroom.measure.prepared import Prepared, Request
 from elbowroom.measure.results import Results
-from elbowroom.measure.session import Prepared, Request, Stopped, concrete, resume, start
+from elbowroom.measure.session import Stopped, concrete, resume, start
 from elbowroom.measure.source import Source
 from elbowroom.models.document import Document
 from elbowroom.models.run_data import Layout, layout_of
@@ -90,11 +90,11 @@ def placed(advice: Advice, document: Document, machine: Machine) -> Placed:
 
 def _same_collective(advice: Advice, other: Configuration) -> None:
     """Refuses to check by bandwidths what is no matter of bandwidths."""
-    if way_of(advice.now.setup) != way_of(other.setup):
+    if advice.now.setup.way != other.setup.way:
         raise UsageError(
             "the probe does not measure form and progress of a collective here",
             field="verify",
-            value="/".join(way_of(other.setup)),
+            value="/".join(other.setup.way),
             hint="verify with the program itself (verify.command in the job), or: elbowroom run collectives",
         )
 

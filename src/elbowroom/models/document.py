@@ -15,7 +15,6 @@ from elbowroom.models.curves import Shape
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.message_size import MessageSize
-from elbowroom.models.registry import names
 from elbowroom.models.threshold.part import ThresholdPart
 from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR
 from elbowroom.plan.sizes import format_size
@@ -106,7 +105,3 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     validity: tuple[str, ...] = ()
     message_size: MessageSize | None = None
     gpu: GpuPart | None = None
-
-    def names(self) -> tuple[str, ...]:
-        """The models it holds, best first."""
-        return tuple(name for name in names() if self.models.part(name) is not None)

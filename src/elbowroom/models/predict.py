@@ -12,7 +12,7 @@ from elbowroom.models.curves import Shape, Situation
 from elbowroom.models.document import Document
 from elbowroom.models.load import Load, LoadPrediction, check_load, load_at
 from elbowroom.models.prediction import Prediction
-from elbowroom.models.registry import MODELS
+from elbowroom.models.registry import MODELS, fitted_models
 from elbowroom.models.sizes import at_size
 
 EXTRAPOLATED, VIRTUAL = "extrapolated", "virtual"
@@ -67,7 +67,7 @@ def check(shape: Shape, situation: Situation) -> None:
 
 def chosen(document: Document, name: str | None) -> str:
     """The model of that name, else the best one there is; UsageError where it was not fitted."""
-    names = document.names()
+    names = fitted_models(document)
     if name is None:
         if not names and document.gpu is not None:
             raise UsageError(

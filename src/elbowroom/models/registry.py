@@ -7,9 +7,13 @@ from __future__ import annotations
 import pkgutil
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from elbowroom import models, plugins
 from elbowroom.models.kind import Kind
+
+if TYPE_CHECKING:
+    from elbowroom.models.document import Document
 
 
 @cache
@@ -29,6 +33,11 @@ MODELS = plugins.Registry(
     added=plugins.instance_of(Kind),
 )
 names = MODELS.names
+
+
+def fitted_models(document: Document) -> tuple[str, ...]:
+    """The models that a document holds, best first."""
+    return tuple(name for name in names() if document.models.part(name) is not None)
 
 
 def choices() -> tuple[str, ...]:

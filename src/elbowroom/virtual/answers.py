@@ -20,7 +20,6 @@ from elbowroom.plan.order import request
 from elbowroom.plan.placement import near_node
 from elbowroom.plan.point import Point, Unit
 from elbowroom.virtual import hosts, programs
-from elbowroom.virtual.cluster import scaled
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.effects import HOSTS, Asked, Effect, chosen, name_of, value
@@ -28,6 +27,7 @@ from elbowroom.virtual.gpu_answers import answer_case, refuse_case
 from elbowroom.virtual.gpu_rates import Host
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import machine_of, truth_of
+from elbowroom.virtual.partitions import scaled
 from elbowroom.virtual.requests import Requests, Simulate
 from elbowroom.virtual.truth import Truth, check_noise
 

@@ -22,6 +22,7 @@ from elbowroom.models.flow.law import NAMES
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.message_size import MessageSize
 from elbowroom.models.predict import predict
+from elbowroom.models.registry import fitted_models
 from elbowroom.virtual.machines import PublishedCurves
 from elbowroom.virtual.truth import generator
 
@@ -94,8 +95,8 @@ def fitted(name: str) -> Document:
 def test_fitted_models_are_evaluated_as_in_python(library: Any, tmp_path: Path, machine: str) -> None:
     document = fitted(machine)
     assert document.machine.nodes == NODES[machine]
-    assert document.names() == ("flow", "robust", "threshold")
-    for name in document.names():
+    assert fitted_models(document) == ("flow", "robust", "threshold")
+    for name in fitted_models(document):
         asked = list(situations(document.machine))
         if name == "flow":
             asked += list(situations(document.machine, 3))
@@ -106,7 +107,7 @@ def test_fitted_models_are_evaluated_as_in_python(library: Any, tmp_path: Path, 
 def test_messages_of_other_sizes_are_evaluated_as_in_python(library: Any, tmp_path: Path, size: int) -> None:
     sizes = MessageSize(t0=4.0, low=3.0, high=5.0, sizes=(4096, 1_000_000, 64_000_000), misfit=0.02)
     document = msgspec.structs.replace(sized(), message_size=sizes)
-    for name in document.names():
+    for name in fitted_models(document):
         compare(library, document, tmp_path / "M.json", name, list(situations(document.machine)), size)
 
 

@@ -17,6 +17,7 @@ from elbowroom.models.fit import fit
 from elbowroom.models.predict import FittedModel, check, predict, predictor, situations
 from elbowroom.models.prediction import NORMAL_90
 from elbowroom.models.published import of_published
+from elbowroom.models.registry import fitted_models
 from elbowroom.models.threshold import law as threshold
 from elbowroom.models.threshold.model import band
 
@@ -61,7 +62,7 @@ def test_the_default_model_is_the_one_with_intervals_of_its_own(henri: Document)
     asked = [at(0, 0, 8)]
     assert predict(henri, asked) == predict(henri, asked, name="flow")
     assert predict(henri, asked) != predict(henri, asked, name="threshold")
-    assert henri.names() == ("flow", "robust", "threshold")
+    assert fitted_models(henri) == ("flow", "robust", "threshold")
 
 
 @pytest.mark.parametrize("name", ["flow", "robust", "threshold"])
@@ -181,10 +182,10 @@ def test_fewer_values_than_parameters_are_refused(thesis_curves: Any) -> None:
 def test_what_cannot_be_fitted_is_said_and_the_others_are_there(thesis_curves: Any) -> None:
     curves = thesis_curves("henri", ns=(2, 9, 18), places=[(0, 1), (1, 0)])
     result = fit(curves, Provenance(), created="")
-    assert result.names() == ("flow",)
+    assert fitted_models(result) == ("flow",)
     assert any(sentence.startswith("threshold: not fitted, since") for sentence in result.validity)
     few = fit(thesis_curves("henri", ns=(1, 9, 18), places=[(0, 0)]), Provenance(), created="")
-    assert few.names() == ("robust", "threshold")
+    assert fitted_models(few) == ("robust", "threshold")
     assert any("12 measured bandwidths are fewer than the" in sentence for sentence in few.validity)
 
 

@@ -19,7 +19,7 @@ from elbowroom import api
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.measure import session
-from elbowroom.measure.session import Request
+from elbowroom.measure.prepared import Request
 from elbowroom.measure.source import Where
 from elbowroom.store import locks
 from elbowroom.store.folder import RunFolder

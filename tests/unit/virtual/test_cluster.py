@@ -13,16 +13,9 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.plan.point import Point, Unit
 from elbowroom.virtual.answers import VirtualMachine
-from elbowroom.virtual.cluster import (
-    CELL_BYTES,
-    Cluster,
-    Volumes,
-    node_rates,
-    partitions,
-    resized,
-    scaled,
-)
+from elbowroom.virtual.cluster import CELL_BYTES, Cluster, node_rates
 from elbowroom.virtual.machines import of_name
+from elbowroom.virtual.partitions import Volumes, partitions, resized, scaled
 from elbowroom.workloads import ApplicationSteps
 
 

@@ -1,0 +1,46 @@
+"""A request for a run, and the plan that it becomes on a machine."""
+
+from __future__ import annotations
+
+import msgspec
+
+from elbowroom.experiments.plans import Overrides
+from elbowroom.machine.topology import Machine
+from elbowroom.measure.loop import UnitGroup
+from elbowroom.measure.source import Where
+from elbowroom.plan.file import Plan
+from elbowroom.plan.point import Expansion, Unit
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What `run` is asked for. `patience`: seconds to wait for an answer, None for a generous guess per
+    point. `trace`: the probe's threads are recorded beside the run folder (`traces_of`). `begun`:
+    time.monotonic() when the command began, from which a budget counts.
+    """
+
+    plan: str
+    overrides: Overrides = Overrides()
+    where: Where = Where()
+    out: str | None = None
+    seed: int | None = None
+    reverse: bool = False
+    patience: float | None = None
+    command: tuple[str, ...] = ()
+    trace: bool = False
+    begun: float | None = None
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan made concrete on a machine, before anything is measured. `budget`: seconds of a real machine's
+    run, 0 without limit; `units` are then those at most.
+    """
+
+    plan: Plan
+    machine: Machine
+    expansion: Expansion
+    units: tuple[Unit, ...]
+    groups: tuple[UnitGroup, ...]
+    seconds: float
+    measured_seconds: float
+    commands: tuple[str, ...]
+    budget: float = 0.0
