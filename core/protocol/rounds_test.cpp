@@ -87,14 +87,14 @@ TEST_CASE("Threads that rest use no core") {
   Rounds rounds;
   Members members(rounds, 2);
   rounds.rest();
-  std::int64_t before = -1;
-  // Until the last of them is blocked, a moment after it said so.
-  for (int i = 0; i < 1000 && before != members.used(); ++i) {
-    before = members.used();
-    usleep(2000);
+  // One that is late in blocking runs in a window or two, one that polls in nearly all.
+  int busy = 0;
+  for (int window = 0; window < 20; ++window) {
+    const std::int64_t before = members.used();
+    usleep(10'000);
+    busy += members.used() == before ? 0 : 1;
   }
-  usleep(20'000);
-  CHECK(members.used() == before);
+  CHECK(busy <= 5);
 }
 
 TEST_CASE("Threads that rest end when there are no more rounds") {
