@@ -6,13 +6,13 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from elbowroom import experiments
-from elbowroom.cli.explanation import print_explanation
 from elbowroom.draw.svg import svg
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.explain.explainer import ObservedRun, explain
 from elbowroom.explain.explanation import Explanation
 from elbowroom.explain.figures import figures
 from elbowroom.plan.point import Point
+from elbowroom.verbs.explain import print_explanation
 from studies import machine, measured
 
 TWO = machine(16, 2, 2, nic=0, hosts=2)

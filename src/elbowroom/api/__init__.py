@@ -56,7 +56,7 @@ PUBLIC = {
         "elbowroom.api.network_calibration": ("calibrate_network", "load_calibration", "save_calibration"),
         "elbowroom.api.factorizations": ("simulate_factorization",),
         "elbowroom.api.diagnosis": ("diagnose",),
-        "elbowroom.api.explanation": ("explain", "explanation_figures", "save_explanation"),
+        "elbowroom.verbs.explain": ("explain", "explanation_figures", "save_explanation"),
         "elbowroom.api.machines": (
             "doctor",
             "machine_from_run",
@@ -132,7 +132,6 @@ if TYPE_CHECKING:
     from elbowroom.api import colocation_measurement as colocation_measurement
     from elbowroom.api import diagnosis as diagnosis
     from elbowroom.api import emulated_nic as emulated_nic
-    from elbowroom.api import explanation as explanation
     from elbowroom.api import factorizations as factorizations
     from elbowroom.api import failure as failure
     from elbowroom.api import gpu_advice as gpu_advice
@@ -193,9 +192,6 @@ if TYPE_CHECKING:
     from elbowroom.api.diagnosis import diagnose as diagnose
     from elbowroom.api.emulated_nic import NicSettings as NicSettings
     from elbowroom.api.emulated_nic import run_behind_nic as run_behind_nic
-    from elbowroom.api.explanation import explain as explain
-    from elbowroom.api.explanation import explanation_figures as explanation_figures
-    from elbowroom.api.explanation import save_explanation as save_explanation
     from elbowroom.api.factorizations import simulate_factorization as simulate_factorization
     from elbowroom.api.flush_cost import save_flush_figure as save_flush_figure
     from elbowroom.api.flush_cost import trace_flushes as trace_flushes
@@ -273,6 +269,9 @@ if TYPE_CHECKING:
     from elbowroom.experiments.plans import Overrides as Overrides
     from elbowroom.experiments.plans import names as names
     from elbowroom.experiments.plans import plans as plans
+    from elbowroom.verbs.explain import explain as explain
+    from elbowroom.verbs.explain import explanation_figures as explanation_figures
+    from elbowroom.verbs.explain import save_explanation as save_explanation
 
 else:
     __all__ = sorted(PUBLIC)

@@ -15,7 +15,8 @@ from elbowroom.api.quantities import format_size, with_span
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.gpu_advice import advise_gpu
 from elbowroom.cli.model_tables import shape_line
-from elbowroom.cli.options import MODEL, NOISY, REPEAT, Output, command, json_option, parse_hosts
+from elbowroom.cli.options import NOISY, REPEAT, Output, command, json_option
+from elbowroom.cli.run_options import MODEL, parse_hosts
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from elbowroom import api
 from elbowroom.api.choices import launcher_names
 from elbowroom.api.quantities import format_size, number, parse_cores, parse_size
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
-from elbowroom.cli.options import FIGURE, REPEAT, command, json_option, launch_options, mpi_option
+from elbowroom.cli.options import FIGURE, REPEAT, command, json_option, mpi_option
+from elbowroom.cli.run_options import launch_options
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:

@@ -14,19 +14,8 @@ from elbowroom.cli import blas, model_tables, run_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.gpu_tables import print_gpu_evaluation, print_gpu_fit
 from elbowroom.cli.model_tables import calibration_line, shape_line
-from elbowroom.cli.options import (
-    FIGURE,
-    MODEL,
-    NOISY,
-    REPEAT,
-    Output,
-    command,
-    json_option,
-    launch_options,
-    mpi_option,
-    plan_overrides,
-    virtual_options,
-)
+from elbowroom.cli.options import FIGURE, NOISY, REPEAT, Output, command, json_option, mpi_option
+from elbowroom.cli.run_options import MODEL, launch_options, plan_overrides, virtual_options
 from elbowroom.cli.run_tables import machine_line
 from elbowroom.errors import UsageError
 

@@ -21,7 +21,7 @@ COMMANDS = {
     "plans": ("runs", "List the named plans and the question each answers."),
     "advise": ("advice", "Advise how to run a job: cores, nodes, messages, overlap."),
     "calibrate": ("calibration", "Measure a few chosen points, and fit a model to them."),
-    "explain": ("explanation", "Explain where the losses of a run come from."),
+    "explain": ("verbs.explain", "Explain where the losses of a run come from."),
     "list": ("runs", "List the runs in a folder."),
     "machine": ("machines", "List, show and define virtual machines."),
     "overlap": ("overlap", "Predict the time of a step that overlaps both sides."),
@@ -48,7 +48,13 @@ class Commands(Mapping[str, click.Command]):
     """Commands by name. A command is a function of its name, with `_` behind a name that Python has."""
 
     def __getitem__(self, name: str) -> click.Command:
-        module = importlib.import_module(f"elbowroom.cli.{COMMANDS[name][0]}")
+        place = COMMANDS[name][0]
+        if place.startswith("verbs."):
+            importlib.import_module(f"elbowroom.{place}")
+            declaration = importlib.import_module("elbowroom.verbs.declaration")
+            declared: click.Command = declaration.command_of(declaration.VERBS[name])
+            return declared
+        module = importlib.import_module(f"elbowroom.cli.{place}")
         command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
 

@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from elbowroom import api
-from elbowroom.api.shell import MOST_REPETITIONS, check_output, try_output
 from elbowroom.errors import UsageError
+from elbowroom.files import check_output, try_output
+from elbowroom.plan.sizes import MOST_REPETITIONS, parse_duration
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -154,7 +154,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds; UsageError for what is not a duration."""
-        return api.quantities.parse_duration(value, field_of(param) if param else self.name)
+        return parse_duration(value, field_of(param) if param else self.name)
 
 
 class RegistryChoice(click.Choice[str]):
@@ -171,7 +171,6 @@ class RegistryChoice(click.Choice[str]):
 
 
 DURATION = Duration()
-MODEL = RegistryChoice(lambda: api.choices.model_names())
 REPEAT = click.IntRange(min=1, max=MOST_REPETITIONS)
 
 
@@ -299,7 +298,6 @@ def _parts(value: Any) -> Iterator[str]:
 
 
 NOISY = 3
-_HOST = re.compile(r"[\w\[][\w.:\[\]-]*", re.ASCII)
 
 
 json_option = click.option(
@@ -308,61 +306,3 @@ json_option = click.option(
 mpi_option = click.option(
     "--mpi", metavar="MPI", help="embedded (default), openmpi, mpich, or a prefix: /opt/openmpi."
 )
-
-
-def launch_options(options: dict[str, Any]) -> dict[str, Any]:
-    """What the options say of the launcher, its MPI and the hosts."""
-    return {
-        "launcher": options["launcher"],
-        "mpi": options["mpi"],
-        "hosts": parse_hosts(options["hosts"]),
-        "hostfile": options["hostfile"],
-    }
-
-
-def parse_hosts(text: str | None) -> tuple[str, ...]:
-    """The hosts of a list; UsageError where a part is empty or no host's name."""
-    hosts = () if text is None else tuple(_words(text))
-    if not all(_HOST.fullmatch(host) for host in hosts):
-        raise UsageError("is not a list of hosts", field="hosts", value=text, hint="write names: a,b")
-    return hosts
-
-
-def virtual_options(options: dict[str, Any]) -> dict[str, Any]:
-    """What the options say of a virtual machine."""
-    return {"machine": options["machine"], "noise": options["noise"]}
-
-
-def plan_overrides(options: dict[str, Any]) -> api.Overrides:
-    """The keys of a plan that the options set; UsageError for what they cannot mean."""
-    settings = {}
-    for setting in options["settings"]:
-        key, equals, value = setting.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(
-                "is not KEY=VALUE", field="set", value=setting, hint="for instance --set window=0.2"
-            )
-        settings[key.strip()] = value.strip()
-    if options.get("nodes") is not None:
-        if not all(word.isdecimal() and word.isascii() for word in _words(options["nodes"])):
-            raise UsageError(
-                "is not a list of numbers", field="nodes", value=options["nodes"], hint="for instance 4,8,16"
-            )
-        settings["nodes"] = options["nodes"]
-    kernels, cores, sizes = options["kernels"], options["comp_cores"], options["sizes"]
-    return api.Overrides(
-        kernels=None if kernels is None else tuple(_words(kernels)),
-        comp_cores=None if cores is None else api.quantities.parse_cores(cores),
-        comm_core=options["comm_core"],
-        comp_node=options["comp_node"],
-        comm_node=options["comm_node"],
-        sizes=None if sizes is None else tuple(api.quantities.parse_size(size) for size in _words(sizes)),
-        repeat=options["repeat"],
-        starts=options.get("starts"),
-        budget=options["budget"],
-        settings=settings,
-    )
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",")]

@@ -10,7 +10,8 @@ import click
 from elbowroom import api
 from elbowroom.api.quantities import number, parse_size
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
-from elbowroom.cli.options import FIGURE, MODEL, command, json_option
+from elbowroom.cli.options import FIGURE, command, json_option
+from elbowroom.cli.run_options import MODEL
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:

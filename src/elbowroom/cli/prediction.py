@@ -12,7 +12,8 @@ from elbowroom.cli import model_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.gpu_prediction import asked, gpu_options, predict_cases
 from elbowroom.cli.model_tables import print_flags, shape_line, span
-from elbowroom.cli.options import FIGURE, MODEL, command, json_option
+from elbowroom.cli.options import FIGURE, command, json_option
+from elbowroom.cli.run_options import MODEL
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:

@@ -28,11 +28,9 @@ from elbowroom.cli.options import (
     check_ending,
     command,
     json_option,
-    launch_options,
     mpi_option,
-    plan_overrides,
-    virtual_options,
 )
+from elbowroom.cli.run_options import launch_options, plan_overrides, virtual_options
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:

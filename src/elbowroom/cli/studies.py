@@ -9,16 +9,8 @@ import click
 from elbowroom import api
 from elbowroom.api.choices import launcher_names
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
-from elbowroom.cli.options import (
-    DURATION,
-    NOISY,
-    REPEAT,
-    command,
-    json_option,
-    launch_options,
-    mpi_option,
-    virtual_options,
-)
+from elbowroom.cli.options import DURATION, NOISY, REPEAT, command, json_option, mpi_option
+from elbowroom.cli.run_options import launch_options, virtual_options
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:

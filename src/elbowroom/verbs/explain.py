@@ -1,0 +1,214 @@
+"""`elbowroom explain`: where a loss comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.options import FIGURE
+from elbowroom.draw.numbers import size as format_size
+from elbowroom.errors import UsageError
+from elbowroom.machine.identity import HARDWARE, check_same, difference
+from elbowroom.plan.sizes import parse_size
+from elbowroom.verbs.declaration import Verb, argument, function_of, option
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from elbowroom.api.runs import Run
+    from elbowroom.draw.figure import Figure
+    from elbowroom.explain.explanation import ChainStep, ExplainedPoint, Explanation, SideLoss
+
+COLUMNS = ("everything but memory", "cache", "last-level cache", "memory controller", "link")
+HEADS = {
+    "everything but memory": "other",
+    "cache": "cache",
+    "last-level cache": "LLC",
+    "memory controller": "memory",
+}
+KEY = (
+    "Shares of each side's loss; other: everything but memory; ? undecided, < combined with the next; - no "
+    "such step, or no significant loss. Kept: 1 is as alone."
+)
+
+
+class Explain(Verb):
+    """Explain where losses come from: frequency, caches, memory, link, polling ...
+
+    Compares points that differ in one thing only: kernels that use registers, caches, local or remote memory,
+    beside the same messages on the same cores. `elbowroom run contrast` measures all of them. Several runs
+    must come from the same machine.
+    """
+
+    name = "explain"
+
+    runs: tuple[Run | Path | str, ...] = argument(metavar="RUN [RUN...]", nargs=-1)
+    out: Path | str | None = option(
+        "-o", "--out", type=FIGURE, metavar="FILE", help="Draw a figure: .svg or .png."
+    )
+    kernel: str | None = option(metavar="KERNEL", help="Explain this kernel's losses; default: triad first.")
+    cores: int | None = option(type=click.IntRange(min=1), metavar="N", help="Number of computing cores.")
+    size: int | None = option(
+        parse=lambda text: parse_size(text, "size"), metavar="SIZE", help="Message size: 64MiB."
+    )
+
+    def do(self) -> Explanation:
+        """How much of the loss comes from frequency, caches, memory controller, link, polling, runtime
+        system and scheduling, by contrast between the points of runs of one machine (docs/guide/explain.md).
+
+        Without `kernel`, `cores` and `size` (bytes), TRIAD at the most cores and the largest message is
+        explained, and every point split. UsageError where the runs are of different machines, or hold nothing
+        to explain.
+        """
+        from elbowroom.api.runs import Run, open
+        from elbowroom.explain.explainer import explain as explain_runs
+
+        runs = [run if isinstance(run, Run) else open(run) for run in self.runs]
+        _one_machine(runs)
+        _once(runs)
+        observed = [run.observed() for run in runs]
+        explanation = explain_runs(
+            observed, runs[0].machine, kernel=self.kernel, n=self.cores, size=self.size
+        )
+        if self.out is not None:
+            save_explanation(explanation, self.out)
+        return explanation
+
+    def print(self, result: Explanation) -> None:
+        """A sentence for each source, then a table of all points."""
+        print_explanation(result)
+        if self.out is not None:
+            click.echo(str(self.out))
+
+
+explain = function_of(Explain)
+
+
+def explanation_figures(explanation: Explanation) -> tuple[Figure, ...]:
+    """What each side keeps, source by source, and the blue and red points, as figures."""
+    from elbowroom.explain.figures import figures
+
+    return figures(explanation.shown, explanation.cases)
+
+
+def save_explanation(explanation: Explanation, path: Path | str) -> Path:
+    """Writes the figures as one .png or .svg."""
+    from elbowroom.draw.files import save_panels
+
+    drawn = explanation_figures(explanation)
+    if not drawn:
+        raise UsageError(
+            "holds no point with a computation beside messages, so there is nothing to draw",
+            field="run",
+            value=", ".join(explanation.runs),
+            hint="measure one: elbowroom run contrast",
+        )
+    where = f"{explanation.machine}{' (virtual)' if explanation.virtual else ''}"
+    save_panels(drawn, Path(path), columns=2, title=f"Where it comes from: {where}", shared=False)
+    return Path(path)
+
+
+def _one_machine(runs: list[Run]) -> None:
+    """Refuses runs of machines that differ in name, cores, nodes or number of hosts."""
+    first = runs[0].machine
+    for run in runs[1:]:
+        check_same(
+            difference(run.machine, first, HARDWARE),
+            message="is from another machine than the first run",
+            field="run",
+            value=str(run.path),
+            hint="explain the runs of one machine together, others apart",
+        )
+
+
+def _once(runs: list[Run]) -> None:
+    """Refuses a run that is named twice: its points would be counted twice."""
+    paths: set[Path] = set()
+    for run in runs:
+        place = run.path.resolve()
+        if place in paths:
+            raise UsageError("is named twice", field="run", value=str(run.path), hint="name each run once")
+        paths.add(place)
+
+
+def print_explanation(explanation: Explanation) -> None:
+    """What is told, a sentence for each source, then a table of all points."""
+    virtual = " (virtual machine, nothing was measured)" if explanation.virtual else ""
+    print_wrapped(f"{explanation.machine}{virtual}: where the losses come from", style="bold")
+    if not explanation.trusted:
+        print_wrapped("No verdict:", style="bold yellow")
+    for reason in explanation.reasons:
+        print_wrapped(f"- {reason}", indent="  ")
+    print()
+    for sentence in explanation.summary:
+        print_wrapped(sentence, style="bold")
+    if explanation.summary:
+        print()
+    for item in explanation.statements:
+        print_wrapped(item.text)
+    if not explanation.cases:
+        return
+    listed = _listed(explanation)
+    print()
+    console().print(_table_of(listed))
+    print_wrapped(KEY)
+    others = dict.fromkeys(case.kernel for case in explanation.cases if case not in listed)
+    if others:
+        print_wrapped(f"More points of {', '.join(others)}: --kernel NAME, or --json.")
+    print_wrapped(
+        f"95 % intervals: {explanation.estimate}. Contrasts are not causes: `elbowroom help explain`."
+    )
+
+
+def _listed(explanation: Explanation) -> list[ExplainedPoint]:
+    """All points of the kernel that is told; others that move memory beside its messages on its cores."""
+    shown = explanation.shown[0]
+    return [
+        case
+        for case in explanation.cases
+        if case.kernel == shown.kernel
+        or ((case.n, case.size) == (shown.n, shown.size) and case.regime is not None)
+    ]
+
+
+def _table_of(cases: Sequence[ExplainedPoint]) -> Table:
+    """Two lines for each point, one for each side."""
+    from elbowroom.explain.words import kernel_text
+
+    heads = [(HEADS.get(name, name), "right") for name in COLUMNS]
+    table = new_table(
+        ("kernel", ""), ("n", "right"), ("size", "right"), ("nodes", ""), ("side", ""),
+        ("kept", "right"), *heads, ("", ""),
+    )  # fmt: skip
+    for case in cases:
+        head = [
+            kernel_text(case),
+            str(case.n),
+            format_size(case.size),
+            f"{case.comp_node}/{case.comm_node}",
+        ]
+        for split in case.splits:
+            shares = [_share(split, name) for name in COLUMNS]
+            last = case.regime if split is case.splits[0] and case.regime in ("red", "blue") else ""
+            table.add_row(*head, split.side, f"{split.kept.value:.2f}", *shares, last)
+            head = [""] * len(head)
+    return table
+
+
+def _share(split: SideLoss, source: str) -> str:
+    """The cell of one source."""
+    step = next((step for step in split.steps if source in step.sources), None)
+    if step is None or step.share is None:
+        return "-"
+    if _shown_at(step) != source:
+        return "<"
+    return "?" if step.decided == "undecided" else f"{100 * step.share.value:.0f} %"
+
+
+def _shown_at(step: ChainStep) -> str:
+    """The last of the sources that have a column."""
+    return next(name for name in reversed(COLUMNS) if name in step.sources)
