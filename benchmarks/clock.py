@@ -97,7 +97,7 @@ def main() -> int:
     asked = parser.parse_args()
     tools = runpy.run_path(str(Path(__file__).parents[1] / "tests" / "clock_program.py"))
     with tempfile.TemporaryDirectory() as folder:
-        program = tools["build"](Path(folder), level="-O2")
+        program = tools["build"](Path(folder), level="-O0" if asked.smoke else "-O2")
         found = namespaces(tools, program, asked.count)
         shimmed = shims(tools, program, asked.messages)
     if asked.json:

@@ -66,7 +66,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "touched_lines"
         environment = os.environ | {"OMPI_CXX": os.environ.get("CXX", "c++")}
-        build = [mpi.compiler, "-std=c++20", "-O2", "-o", str(program), str(SOURCE)]
+        build = [mpi.compiler, "-std=c++20", "-O2", "-DOMPI_SKIP_MPICXX", "-o", str(program), str(SOURCE)]
         subprocess.run(build, check=True, env=environment)
         print(f"{mpi.kind} {mpi.version}: lines of 64 B that one message touches")
         for size in map(int, chosen.sizes.split(",")):

@@ -11,9 +11,9 @@ the truth without noise. Goals: 8 % for each product, 1 % on average. The simula
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -27,6 +27,7 @@ from command import Command, status
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
+from elbowroom import cli  # noqa: E402
 from elbowroom.virtual.answers import VirtualMachine  # noqa: E402
 from elbowroom.virtual.gpu_rates import gpu_rates  # noqa: E402
 from elbowroom.virtual.gpu_sides import Side  # noqa: E402
@@ -58,10 +59,13 @@ PLAN = ("victims=gemm", "movers=sm_idle,sm_target,sm_hbm,d2d", "orders=mover")
 
 
 def elbowroom(*words: str) -> str:
-    """The output of a command."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "elbowroom", *words]
-    return subprocess.run(command, capture_output=True, check=True, text=True, env=environment).stdout
+    """The output of a command, which this process runs."""
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")) as output:
+        code = cli.run(list(words))
+    if code != 0:
+        raise SystemExit(f"{' '.join(words)} ended with exit code {code}")
+    output.seek(0)
+    return output.read()
 
 
 def run(folder: Path, machine: str, number: int, shape: Shape) -> str:

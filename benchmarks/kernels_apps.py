@@ -9,6 +9,7 @@ by more than 1e-12.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -51,11 +52,11 @@ def ask(program: Path, mpi: Mpi, ranks: int, task: str, divide: int, *words: str
     return found
 
 
-def compared(name: str, program: Path, mpi: Mpi, rounds: int, divide: int) -> bool:
+def compared(name: str, program: Path, mpi: Mpi, options: argparse.Namespace) -> bool:
     """Prints the ratios of one build; whether those that count reach the goal."""
     reached = True
-    for task in CASES:
-        record = ask(program, mpi, 1, task, divide, "--compare", str(rounds))
+    for task in options.tasks:
+        record = ask(program, mpi, 1, task, options.divide, "--compare", str(options.rounds))
         (rank,) = record["ranks"]
         ratios = [tasks / plain for tasks, plain in zip(rank["tasks"], rank["plain"], strict=True)]
         ratio = median(ratios)
@@ -69,9 +70,10 @@ def compared(name: str, program: Path, mpi: Mpi, rounds: int, divide: int) -> bo
 
 def main() -> int:
     """The exit code."""
-    parser = Command(__doc__.splitlines()[0], smoke="--rounds 1 --divide 8")
+    parser = Command(__doc__.splitlines()[0], smoke="--rounds 1 --divide 16 --tasks gemm")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--divide", type=int, default=1, help="orders and blocks by this")
+    parser.add_argument("--tasks", type=lambda text: text.split(","), default=list(CASES))
     options = parser.parse_args()
     reached = True
     programs: dict[str, tuple[Path, Mpi]] = {}
@@ -82,9 +84,9 @@ def main() -> int:
         except ElbowroomError as error:
             print(f"{name}: n/a, {error.sentence()}")
             continue
-        reached = compared(name, *programs[name], options.rounds, options.divide) and reached
+        reached = compared(name, *programs[name], options) and reached
     if len(programs) == 2:
-        for task in CASES:
+        for task in options.tasks:
             one, other = (
                 ask(*programs[name], 2, task, options.divide)["facts"]["checksum"] for name in programs
             )

@@ -164,7 +164,7 @@ def main() -> None:
     mpi = find_mpi(arguments.mpi)
     bandwidth = parse_rate(arguments.bandwidth, "bandwidth")
     nic = NicSettings(bandwidth=bandwidth, ranks_per_node=arguments.senders)
-    calibration = api.calibrate_network(nic=nic, mpi=spec_of(mpi), repeat=3)
+    calibration = api.calibrate_network(nic=nic, mpi=spec_of(mpi), repeat=min(3, arguments.repeat))
     assert calibration.curve is not None
     with tempfile.TemporaryDirectory() as name:
         senders = measure_senders(

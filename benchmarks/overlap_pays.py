@@ -55,7 +55,7 @@ def started(command: list[str], hosts: LinkedHosts | None) -> str:
 
 
 def measured(out: Path, options: Any, hosts: LinkedHosts | None) -> dict[tuple[str, str], dict[str, Any]]:
-    """The points of a run of `collectives`, by form and policy."""
+    """The points of a run of `collectives`, by form and policy; on a busy machine some have no overlap."""
     words = ["run", "collectives", "--set", "operations=allreduce", "--set", "forms=blocking,nonblocking"]
     words += ["--sizes", options.size, "--out", str(out), "--no-report", "--json"]
     words += [] if options.repeat is None else ["--repeat", str(options.repeat)]
@@ -80,6 +80,9 @@ def steps(program: Path, parts: int, size: int, rounds: int, hosts: LinkedHosts 
 def compared(name: str, out: Path, program: Path, options: Any, hosts: LinkedHosts | None) -> None:
     """One table: the run beside the program."""
     found = measured(out / name, options, hosts)
+    if WAYS[0] not in found:
+        print(f"{name}: n/a, the run has no overlap of the blocking form\n", flush=True)
+        return
     size = parse_size(options.size, "size")
     # As long as the collective takes alone.
     alone = found["blocking", "none"]["overlapped"]["message"]["value"]
@@ -89,12 +92,16 @@ def compared(name: str, out: Path, program: Path, options: Any, hosts: LinkedHos
     print(f"{name}: MPI_Allreduce of {options.size}, {alone * 1e3:.3g} ms alone")
     print("form         progress  overlap  OSU's  TRIAD keeps  reason        step      less (d1 to d9)")
     for way in WAYS:
-        point, own = found[way], np.array(times[way])
+        point, own = found.get(way), np.array(times[way])
         gains = np.percentile(1 - own / now, (10, 50, 90))
-        kept = point["overlapped"]["kept_comp"]["value"]
-        figures = f"{point['overlap']:7.2f}  {point['osu_overlap']:5.2f}  {kept:11.2f}"
+        figures = f"{'n/a':>7}  {'n/a':>5}  {'n/a':>11}  {'':12s}"
+        if point is not None:
+            kept = point["overlapped"]["kept_comp"]["value"]
+            figures = (
+                f"{point['overlap']:7.2f}  {point['osu_overlap']:5.2f}  {kept:11.2f}  {point['reason']:12s}"
+            )
         print(
-            f"{way[0]:12s} {way[1]:8s} {figures}  {point['reason']:12s} {np.median(own) * 1e3:6.2f} ms "
+            f"{way[0]:12s} {way[1]:8s} {figures} {np.median(own) * 1e3:6.2f} ms "
             f"{gains[1]:7.1%} ({gains[0]:.1%} to {gains[2]:.1%})"
         )
     print(f"computation alone {np.median(times['none', 'none']) * 1e3:.2f} ms\n", flush=True)

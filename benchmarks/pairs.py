@@ -69,12 +69,12 @@ TOGETHER = {"half": "half of the cores against all", "ranks": "the same ranks, t
 PERCENT = 100.0
 
 
-def applications(folder: Path, kernels: list[str], bandwidth: str) -> Path:
+def applications(folder: Path, kernels: list[str], bandwidth: str, nodes: int) -> Path:
     """Writes the file of applications that `colocate measure` takes."""
     mpi = find_mpi()
     program = application("elbow_minikernel", mpi)
     lines = [
-        f"cores = {CORES}", f"nodes = {NODES}", """number = '"seconds":([0-9.]+)'""", "", "[nic]",
+        f"cores = {CORES}", f"nodes = {nodes}", """number = '"seconds":([0-9.]+)'""", "", "[nic]",
         f'bandwidth = "{bandwidth}"', "", "[env]", 'OMPI_ALLOW_RUN_AS_ROOT = "1"',
         'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = "1"', 'OMPI_MCA_mpi_yield_when_idle = "1"',
         f'ELBOW_NIC_BURST = "{BURST}"',
@@ -208,7 +208,7 @@ def answers(options: argparse.Namespace) -> dict[str, Any]:
     """Profiles, measures, compares."""
     folder = Path(options.folder)
     kernels = options.kernels.split(",")
-    file = applications(folder, kernels, options.bandwidth)
+    file = applications(folder, kernels, options.bandwidth, options.nodes)
     apps = read_applications(file)
     jobs = {"half": profiles(apps, folder, "exclusive"), "ranks": profiles(apps, folder, "half")}
     out = folder / "measured"
@@ -237,11 +237,15 @@ def answers(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = Command(__doc__.splitlines()[0], smoke="{folder} --repeat 1 --kernels is --measure")
+    parser = Command(
+        __doc__.splitlines()[0],
+        smoke="{folder} --repeat 1 --kernels cg --bandwidth 1GB/s --nodes 2 --measure",
+    )
     parser.add_argument("folder")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--kernels", default=",".join(KERNELS))
     parser.add_argument("--bandwidth", default=BANDWIDTH)
+    parser.add_argument("--nodes", type=int, default=NODES)
     parser.add_argument("--measure", action="store_true", help="compare nothing: that needs no quiet machine")
     parser.add_argument("-o", "--out", help="draw both matrices of the slides' setting (.svg, .png)")
     parser.add_argument("--json", action="store_true")

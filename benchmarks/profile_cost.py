@@ -92,9 +92,10 @@ def added_share(found: Kept | None) -> str:
 
 
 def main() -> None:
-    parser = Command(__doc__, smoke="--repeat 1 --seconds 0.1")
+    parser = Command(__doc__, smoke="--repeat 1 --seconds 0.1 --batches 2")
     parser.add_argument("--mpi", default="embedded")
     parser.add_argument("--repeat", type=int, default=7)
+    parser.add_argument("--batches", type=int, default=40, help="of 1,000 calls, in each run")
     parser.add_argument("--seconds", type=float, default=4.0, help="of one run of cg")
     parser.add_argument("--libraries", type=Path, help="folder with libelbow_profile_mpi.so")
     parser.add_argument("--json", action="store_true")
@@ -103,7 +104,7 @@ def main() -> None:
     libraries = arguments.libraries or build.trace_libraries(mpi)
     with tempfile.TemporaryDirectory() as name:
         kinds = told_by_kind(mpi, libraries / "libelbow_profile_mpi.so", Path(name))
-        costs = measured(mpi, kinds, arguments.repeat)
+        costs = measured(mpi, kinds, arguments.repeat, arguments.batches)
         times, calls = runs_of_cg(mpi, kinds, arguments.repeat, arguments.seconds, Path(name))
     added = {call: costs["profiled"][call] - alone for call, alone in costs["alone"].items()}
     worst = max(more for call, more in added.items() if call != POLL)

@@ -197,7 +197,7 @@ def print_measured(times: dict[Pair, dict[str, dict[int, list[float]]]]) -> None
 
 
 def main() -> None:
-    parser = Command(__doc__, smoke="--repeat 1 --seconds 0.1 --jobs memory,registers")
+    parser = Command(__doc__, smoke="--repeat 1 --seconds 0.1 --jobs registers")
     parser.add_argument("--model", help="of this machine; without it nothing is predicted")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="of a job alone")

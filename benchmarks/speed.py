@@ -94,7 +94,7 @@ def main() -> None:
     one_thread()
     from elbowroom.models import published
 
-    parser = Command((__doc__ or "").splitlines()[0], smoke="--machines henri --repeat 1")
+    parser = Command((__doc__ or "").splitlines()[0], smoke="--machines occigen --repeat 1")
     parser.add_argument("--machines", type=lambda text: text.split(","), default=published.names())
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", action="store_true")

@@ -38,10 +38,10 @@ Told = Callable[[str], list[str]]
 """What the processes of a kind of run are told, as words behind `env`, from a new path that they may use."""
 
 
-def once(mpi: Mpi, program: Path, told: list[str]) -> dict[str, float]:
+def once(mpi: Mpi, program: Path, batches: int, told: list[str]) -> dict[str, float]:
     """What calls take in one run, ns."""
     environment = {**os.environ, **launch_environment()}
-    words = [mpi.launcher, "-n", "2", "env", *told, str(program)]
+    words = [mpi.launcher, "-n", "2", "env", *told, str(program), str(batches)]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=True)
     found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
@@ -53,15 +53,15 @@ def c_wrapper(mpi: Mpi) -> Path:
     return compiler.with_name(compiler.name.replace("mpicxx", "mpicc"))
 
 
-def measured(mpi: Mpi, kinds: Mapping[str, Told], repeat: int) -> dict[str, dict[str, float]]:
-    """Medians of each kind of run and each call, in ns; the kinds take turns."""
+def measured(mpi: Mpi, kinds: Mapping[str, Told], repeat: int, batches: int) -> dict[str, dict[str, float]]:
+    """Medians of each kind of run and each call, in ns, each the least of `batches`; the kinds take turns."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "benchmark"
         subprocess.run([c_wrapper(mpi), "-O2", "-o", program, SOURCE], check=True)
         runs: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
         for number in range(repeat):
             for kind, told in kinds.items():
-                runs[kind].append(once(mpi, program, told(f"{folder}/{kind}-{number}")))
+                runs[kind].append(once(mpi, program, batches, told(f"{folder}/{kind}-{number}")))
     return {
         kind: {name: statistics.median(one[name] for one in found) for name in found[0]}
         for kind, found in runs.items()
@@ -83,9 +83,10 @@ def print_costs(mpi: Mpi, found: Mapping[str, Mapping[str, float]], added: Mappi
 
 
 def main() -> None:
-    parser = Command(__doc__, smoke="--repeat 1")
+    parser = Command(__doc__, smoke="--repeat 1 --batches 2")
     parser.add_argument("--mpi", default="embedded")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--batches", type=int, default=40, help="of 1,000 calls, in each run")
     parser.add_argument(
         "--libraries", type=Path, help="folder with libelbow_trace_mpi.so; built where not given"
     )
@@ -99,7 +100,7 @@ def main() -> None:
         "preloaded": lambda _: [preload],
         "traced": lambda path: [preload, f"ELBOW_TRACE_DIRECTORY={path}", f"ELBOW_TRACE_BYTES={64 << 20}"],
     }
-    found = measured(mpi, kinds, arguments.repeat)
+    found = measured(mpi, kinds, arguments.repeat, arguments.batches)
     added = {name: found["traced"][name] - alone for name, alone in found["alone"].items()}
     if arguments.json:
         print(json.dumps({"mpi": mpi.name, "ns": found, "added_ns": added, "limit_ns": LIMIT}))

@@ -51,6 +51,7 @@ def _compiled(folder: Path, source: Path, mpi: Mpi, level: str) -> Path:
         includes = [f"-I{ROOT / name}" for name in ("include", "core", "lib")]
         language = ["-x", "c", "-std=c99"] if source.suffix == ".c" else ["-std=c++20"]
         warnings = ["-Wall", "-Wextra", "-Werror", f'-DELBOWROOM_VERSION="{elbowroom.__version__}"']
+        warnings += ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
         _compile(mpi, [*language, level, *warnings, *includes, "-c", str(source), "-o", str(made)])
     return made
 

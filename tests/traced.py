@@ -31,6 +31,14 @@ def mpi_called(name: str) -> Mpi:
     return found
 
 
+def minikernel(mpi: Mpi) -> Path:
+    """elbow_minikernel for an MPI: the one that the environment names is the default MPI's."""
+    with pytest.MonkeyPatch.context() as patch:
+        if mpi.compiler != find_mpi().compiler:
+            patch.delenv("ELBOWROOM_ELBOW_MINIKERNEL", raising=False)
+        return build.application("elbow_minikernel", mpi)
+
+
 class Interposers:
     """What to preload for each MPI, built once: as users do, and for MPICH over another MPI's recorder."""
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, launch_environment
-from traced import PATIENCE, mpi_called
+from traced import PATIENCE, minikernel, mpi_called
 
 SIZE = 4096
 STEPS = 2
@@ -29,7 +28,7 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
 
 @pytest.fixture(scope="module")
 def program(mpi: Mpi) -> Path:
-    return build.application("elbow_minikernel", mpi)
+    return minikernel(mpi)
 
 
 def run(mpi: Mpi, program: Path, ranks: int, *words: str) -> subprocess.CompletedProcess[str]:

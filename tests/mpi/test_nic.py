@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from elbowroom import api, cli
-from elbowroom.launch import build, nic, recorder
+from elbowroom.launch import nic, recorder
 from elbowroom.launch.mpi import Mpi, launch_environment, spec_of
 from elbowroom.launch.nic import NicSettings
 from elbowroom.launch.processes import kill_all
 from elbowroom.profile.transfers import Transfers, read_transfers
-from traced import MPIS, mpi_called
+from traced import MPIS, minikernel, mpi_called
 
 BANDWIDTH = 20e6
 SLACK = 3 * (1 << 20)
@@ -38,7 +38,7 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
 
 @pytest.fixture(scope="module")
 def program(mpi: Mpi) -> str:
-    return str(build.application("elbow_minikernel", mpi))
+    return str(minikernel(mpi))
 
 
 def words_of(mpi: Mpi, *words: str) -> list[str]:
