@@ -11,7 +11,7 @@ import msgspec
 
 from elbowroom.broadcast.areas import AreasDocument as AreasDocument
 from elbowroom.broadcast.areas import BroadcastDocument as BroadcastDocument
-from elbowroom.broadcast.areas import area_figures, measured_areas
+from elbowroom.broadcast.areas import area_figures, measured_areas, predicted_document
 from elbowroom.broadcast.areas import broadcast_document as broadcast_document
 from elbowroom.broadcast.measured import BroadcastEntry
 from elbowroom.broadcast.network import MeasuredBroadcast, NetworkDocument, TunedBroadcast, fit_network
@@ -23,11 +23,12 @@ from elbowroom.broadcast.simulated import SimulatedBroadcast as SimulatedBroadca
 from elbowroom.broadcast.simulated import parse_latency as parse_latency
 from elbowroom.broadcast.simulated import parse_priorities as parse_priorities
 from elbowroom.broadcast.simulated import parse_rate as parse_rate
+from elbowroom.broadcast.simulated import usual_segment
 from elbowroom.documents import DocumentFormat
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import read_document
-from elbowroom.launch import simulator
+from elbowroom.launch import build, simulator
 from elbowroom.launch.simulator import BroadcastCase
 
 
@@ -59,6 +60,25 @@ def simulate_broadcast(
     if request.platform not in PLATFORMS:
         _check_platform(request.platform)
     return simulator.simulate_broadcast(request)
+
+
+def time_broadcast(request: BroadcastRequest) -> BroadcastDocument:
+    """The same as a document. Where SimGrid is not installed, the time of a star is what the library's cost
+    model predicts; MachineError for other platforms, which only SimGrid knows.
+    """
+    if request.platform == "star" and not build.has_simgrid():
+        case = BroadcastCase(
+            size=request.size,
+            recipients=request.recipients,
+            tree=request.tree,
+            segment=request.segment or usual_segment(request.tree, request.size),
+            window=request.window,
+        )
+        network = Network(latency=request.latency, bandwidth=request.bandwidth, overhead=request.overhead)
+        (found,) = simulator.predict_broadcasts(network, [case])
+        return predicted_document(found.tree, found.segment, found.received, request)
+    simulated = simulate_broadcast(**{name: getattr(request, name) for name in request.__struct_fields__})
+    return broadcast_document(simulated, request)
 
 
 def _check_platform(file: str) -> None:

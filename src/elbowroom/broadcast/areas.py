@@ -19,12 +19,14 @@ MEGA = 1e6
 class BroadcastDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One broadcast: `time_us` until the last recipient has the data, `bandwidth` (MB/s) is the size over
     that time; `received_us` and `released_us` in the order of ranks, the latter from the root on. `simulated`
-    false: medians of what was measured.
+    false: medians of what was measured, or, if `predicted`, times of the cost model, which has none for
+    single ranks.
     """
 
     schema: str = "elbowroom/broadcast"
     version: int = 1
     simulated: bool
+    predicted: bool
     time_us: float
     bandwidth: float
     tree: str
@@ -57,6 +59,7 @@ def broadcast_document(simulated: SimulatedBroadcast, request: BroadcastRequest)
     """A simulated broadcast and what was asked, as one document."""
     return BroadcastDocument(
         simulated=True,
+        predicted=False,
         time_us=simulated.seconds * MEGA,
         bandwidth=request.size / simulated.seconds / MEGA,
         tree=simulated.tree,
@@ -65,6 +68,24 @@ def broadcast_document(simulated: SimulatedBroadcast, request: BroadcastRequest)
         size=request.size,
         received_us=tuple(time * MEGA for time in simulated.received),
         released_us=tuple(time * MEGA for time in simulated.released),
+    )
+
+
+def predicted_document(
+    tree: str, segment: int, seconds: float, request: BroadcastRequest
+) -> BroadcastDocument:
+    """What the cost model says of a broadcast."""
+    return BroadcastDocument(
+        simulated=False,
+        predicted=True,
+        time_us=seconds * MEGA,
+        bandwidth=request.size / seconds / MEGA,
+        tree=tree,
+        segment=segment,
+        recipients=request.recipients,
+        size=request.size,
+        received_us=(),
+        released_us=(),
     )
 
 
@@ -98,6 +119,7 @@ def measured_areas(entries: Sequence[BroadcastEntry]) -> AreasDocument:
 def _measured_document(entry: BroadcastEntry) -> BroadcastDocument:
     return BroadcastDocument(
         simulated=False,
+        predicted=False,
         time_us=entry.time.median,
         bandwidth=entry.bandwidth,
         tree=entry.tree,

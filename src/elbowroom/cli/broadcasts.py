@@ -56,11 +56,11 @@ def broadcast() -> None:
 def simulate(as_json: bool, **options: Any) -> int:
     """Simulate one broadcast on a cluster, with the library that does it for real.
 
-    Prints the time until the last recipient has the data. Nothing is measured.
+    Prints the time until the last recipient has the data. Nothing is measured. Without SimGrid, the time on a
+    star is that of the library's cost model.
     """
     request = _request(options)
-    simulated = api.simulate_broadcast(**{name: getattr(request, name) for name in request.__struct_fields__})
-    document = api.broadcasts.broadcast_document(simulated, request)
+    document = api.broadcasts.time_broadcast(request)
     if as_json:
         print_json(document)
         return 0
@@ -68,12 +68,21 @@ def simulate(as_json: bool, **options: Any) -> int:
     chosen = " (auto)" if request.tree == "auto" else ""
     print_wrapped(
         f"{format_size(request.size)} to {request.recipients} recipients, tree: {document.tree}{segments}"
-        f"{chosen}; simulated, nothing is measured",
+        f"{chosen}; {'predicted' if document.predicted else 'simulated'}, nothing is measured",
         style="bold",
     )
-    print_wrapped(
+    time = (
         f"The last recipient has the data after {number(document.time_us)} µs "
-        f"({number(document.bandwidth)} MB/s). The root may write them after "
+        f"({number(document.bandwidth)} MB/s)."
+    )
+    if document.predicted:
+        print_wrapped(
+            f"{time} This is from the library's cost model: SimGrid, which simulates the times of all ranks, "
+            "is not installed (as root: apt-get install libsimgrid-dev)."
+        )
+        return 0
+    print_wrapped(
+        f"{time} The root may write them after "
         f"{number(document.released_us[0])} µs, the last rank after {number(max(document.released_us))} µs."
     )
     return 0

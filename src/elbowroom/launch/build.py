@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from elbowroom.errors import UsageError
+from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import native, starpu
 from elbowroom.launch.building import Target
 from elbowroom.launch.mpi import Mpi, find_mpi
@@ -88,7 +88,8 @@ APPLICATIONS = {
 SIMULATOR_PACKAGES = "g++ cmake ninja-build nlohmann-json3-dev"
 """The same of the simulators."""
 
-BROADCAST_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libsimgrid-dev"
+SIMGRID_PACKAGE = "libsimgrid-dev"
+BROADCAST_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev {SIMGRID_PACKAGE}"
 """The same of the simulator of broadcasts."""
 
 BENCH_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config"
@@ -162,10 +163,27 @@ def clock_simulator() -> Path:
 
 
 def broadcast_simulator() -> Path:
-    """The simulator of broadcasts (docs/reference/broadcast.md); ELBOWROOM_BROADCAST_SIMULATOR names one."""
+    """The simulator of broadcasts (docs/reference/broadcast.md); ELBOWROOM_BROADCAST_SIMULATOR names one.
+    MachineError where it must be built and SimGrid is not installed.
+    """
+    _check_simgrid("broadcast-simulator")
     return _without_mpi(
         "broadcast-simulator", "lib/broadcast", ("lib/broadcast", "include"), BROADCAST_PACKAGES
     )
+
+
+def has_simgrid(name: str = "broadcast-simulator") -> bool:
+    """Whether a simulator of this name is given, or SimGrid is installed."""
+    return native.given(name) is not None or bool(starpu.installed("simgrid"))
+
+
+def _check_simgrid(name: str) -> None:
+    if not has_simgrid(name):
+        raise MachineError(
+            f"is not installed, and the {name} needs it",
+            field="simgrid",
+            hint=f"as root: apt-get install {SIMGRID_PACKAGE}",
+        )
 
 
 def broadcast_costs() -> Path:
@@ -198,6 +216,7 @@ def gpu_bench() -> Path:
 
 def taskflow_simulator() -> Path:
     """The simulator of task graphs; ELBOWROOM_TASKFLOW_SIMULATOR names one."""
+    _check_simgrid("taskflow-simulator")
     folders = ("lib/taskflow", "lib/broadcast", "include")
     return _without_mpi("taskflow-simulator", "lib/taskflow", folders, BROADCAST_PACKAGES)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import elbowroom
 from elbowroom import cli
+from elbowroom.broadcast.factorizations import STEPS
 from elbowroom.broadcast.simulated import (
     MOST_SEGMENTS,
     SEGMENT_OF_TWO,
@@ -124,3 +126,67 @@ def test_two_trees_without_a_segment_are_faster_than_a_binomial_tree() -> None:
 def test_the_usual_segment_makes_no_more_segments_than_can_be_simulated(size: int) -> None:
     assert usual_segment("binomial", size) == usual_segment("auto", size) == 0
     assert -(-size // usual_segment("two", size)) <= MOST_SEGMENTS
+
+
+@pytest.fixture
+def no_simgrid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elbowroom.launch.starpu.installed", lambda *_: "")
+    for name in ("BROADCAST", "TASKFLOW"):
+        monkeypatch.delenv(f"ELBOWROOM_{name}_SIMULATOR", raising=False)
+
+
+WORDS = ["broadcast", "simulate", "--recipients", "38", "--tree", "two", "--overhead", "500ns", "--json"]
+
+
+@pytest.mark.usefixtures("simulator")
+def test_without_simgrid_the_cost_model_says_about_the_same(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(WORDS) == 0
+    simulated = json.loads(capfd.readouterr().out)
+    monkeypatch.setattr("elbowroom.launch.build.has_simgrid", lambda *_: False)
+    assert cli.run(WORDS) == 0
+    predicted = json.loads(capfd.readouterr().out)
+    assert (simulated["simulated"], simulated["predicted"]) == (True, False)
+    assert (predicted["simulated"], predicted["predicted"]) == (False, True)
+    assert predicted["time_us"] == pytest.approx(simulated["time_us"], rel=0.05)
+    assert (predicted["tree"], predicted["segment"]) == (simulated["tree"], simulated["segment"])
+
+
+@pytest.mark.usefixtures("no_simgrid")
+def test_a_prediction_says_that_simgrid_is_not_installed(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(WORDS[:-1]) == 0
+    text = " ".join(capfd.readouterr().out.split())
+    assert "predicted, nothing is measured" in text
+    assert "apt-get install libsimgrid-dev" in text
+
+
+@pytest.mark.usefixtures("no_simgrid")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["broadcast", "simulate", "--platform", "fat-tree"],
+        ["broadcast", "areas", "--recipients", "3"],
+        ["broadcast", "factorize", "--times", "times.json"],
+    ],
+    ids=" ".join,
+)
+def test_what_only_simgrid_can_do_names_its_package_before_anything_is_built(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    words: list[str],
+) -> None:
+    times = {
+        "schema": "elbowroom/step-times",
+        "version": 1,
+        "block": 8,
+        "seconds": dict.fromkeys(STEPS, 1e-6),
+    }
+    (tmp_path / "times.json").write_text(json.dumps(times))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("elbowroom.launch.native.build", lambda *_words, **_options: pytest.fail("it builds"))
+    assert cli.run(words) == 1
+    err = capfd.readouterr().err
+    assert "simgrid: is not installed" in err
+    assert "apt-get install libsimgrid-dev" in err
