@@ -16,7 +16,7 @@ from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
 from elbowroom.plan.axes import core_counts, expand, with_neighbours
 from elbowroom.plan.file import Plan
 from elbowroom.plan.order import order_units
-from elbowroom.plan.sizes import format_cores, format_size, parse_cores, parse_size
+from elbowroom.plan.sizes import format_cores, format_size, parse_cores, parse_size, short_cores
 from elbowroom.plan.validation import validate
 
 
@@ -88,6 +88,12 @@ def test_any_text_is_a_size_or_a_usage_error(text: str) -> None:
 @given(st.lists(st.integers(0, 300), min_size=1, unique=True))
 def test_cores_survive_being_written_and_read(cores: list[int]) -> None:
     assert parse_cores(format_cores(cores)) == tuple(cores)
+    assert parse_cores(short_cores(cores)) == tuple(cores)
+
+
+@given(st.integers(0, 500), st.integers(1, 8), st.integers(3, 256))
+def test_cores_of_one_step_are_a_few_letters(first: int, step: int, count: int) -> None:
+    assert len(short_cores(range(first, first + step * count, step))) <= len("9999-9999:9")
 
 
 @given(st.text(max_size=12))

@@ -13,3 +13,4 @@ from elbowroom.plan.sizes import format_size as format_size
 from elbowroom.plan.sizes import parse_cores as parse_cores
 from elbowroom.plan.sizes import parse_duration as parse_duration
 from elbowroom.plan.sizes import parse_size as parse_size
+from elbowroom.plan.sizes import short_cores as short_cores

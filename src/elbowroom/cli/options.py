@@ -11,6 +11,7 @@ import functools
 import math
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -101,15 +102,64 @@ command = functools.partial(click.command, cls=Command)
 
 
 OTHER_WORDS = {
-    "bench": "run PLAN",
-    "benchmark": "run PLAN",
-    "csv": "export RUN --format csv",
-    "measure": "run PLAN",
-    "parquet": "export RUN --format parquet",
-    "plot": "report RUN",
-    "record": "trace record",
+    "elbowroom": {
+        "bench": "run PLAN",
+        "benchmark": "run PLAN",
+        "csv": "export RUN --format csv",
+        "dryrun": "run PLAN --dry-run",
+        "html": "report RUN",
+        "info": "doctor",
+        "json": "show RUN --json",
+        "measure": "run PLAN",
+        "parquet": "export RUN --format parquet",
+        "plot": "report RUN",
+        "record": "trace record -- CMD",
+        "summary": "show RUN",
+        "timeline": "trace merge DIR -o timeline.html",
+        "tracing": "trace record -- CMD",
+        "view": "report RUN",
+    },
+    "broadcast": {"measure": "broadcast bench", "run": "broadcast bench", "trees": "broadcast tune"},
+    "colocate": {
+        "fit": "colocate calibrate RUN",
+        "pair": "colocate schedule --matrix M.csv",
+        "run": "colocate measure APPS.toml -o FOLDER",
+    },
+    "machine": {"new": "machine show NAME --toml", "topology": "machine show FILE.xml"},
+    "nic": {"calibrate": "profile calibrate --nic RATE", "measure": "profile calibrate --nic RATE"},
+    "trace": {
+        "benchmark": "trace overhead -- CMD",
+        "chrome": "trace merge DIR -o trace.json",
+        "clocks": "trace sync DIR",
+        "convert": "trace merge DIR -o FILE",
+        "cost": "trace overhead -- CMD",
+        "csv": "trace merge DIR -o trace.parquet",
+        "export": "trace merge DIR -o FILE",
+        "graph": "trace dag DIR -o FILE.dot",
+        "html": "trace merge DIR -o timeline.html",
+        "json": "trace merge DIR -o trace.json",
+        "list": "trace stat DIR",
+        "measure": "trace overhead -- CMD",
+        "offsets": "trace sync DIR",
+        "otf2": "trace merge DIR -o trace.otf2",
+        "parquet": "trace merge DIR -o trace.parquet",
+        "perfetto": "trace merge DIR -o trace.pftrace",
+        "plot": "trace stat DIR -o FIGURE.svg",
+        "run": "trace record -- CMD",
+        "show": "trace stat DIR",
+        "start": "trace record -- CMD",
+        "summary": "trace stat DIR",
+        "tasks": "trace activity DIR",
+        "timeline": "trace merge DIR -o timeline.html",
+        "validate": "trace check DIR",
+        "verify": "trace check DIR",
+        "view": "trace merge DIR -o timeline.html",
+    },
 }
-"""What commands of other tools are called here."""
+"""What commands of other tools are called here, by the group in which they are typed."""
+
+STARTERS = {"trace": "trace record", "nic": "nic run --bandwidth RATE"}
+"""What starts a program, by the group behind which a program is typed."""
 
 
 class Group(click.Group):
@@ -141,10 +191,16 @@ class Group(click.Group):
                 "no such option", field="option", value=name, hint=f"see `{ctx.command_path} --help`"
             )
         if name not in self.commands and not ctx.resilient_parsing:
-            meant = OTHER_WORDS.get(name) if ctx.parent is None else None
-            hint = f"did you mean `elbowroom {meant}`?" if meant else _closest(name, self.commands)
-            raise UsageError("no such command", field="command", value=name, hint=hint)
+            raise UsageError("no such command", field="command", value=name, hint=self._meant(name, ctx))
         return super().resolve_command(ctx, args)
+
+    def _meant(self, name: str, ctx: click.Context) -> str:
+        """A hint: the command that a name of another tool, a program or a mistyped name stands for."""
+        group = "elbowroom" if ctx.parent is None else str(self.name)
+        meant = OTHER_WORDS.get(group, {}).get(name.lower())
+        if meant is None and group in STARTERS and shutil.which(name) is not None:
+            meant = f"{STARTERS[group]} -- {name} …"
+        return f"did you mean `elbowroom {meant}`?" if meant else _closest(name, self.commands)
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]

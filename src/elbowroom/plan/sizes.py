@@ -13,7 +13,7 @@ _DECIMAL = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _UNITS = {unit.lower(): factor for unit, factor in (_DECIMAL | _BINARY).items()}
 _SIZE = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
-_RANGE = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
+_RANGE = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*(?::\s*([1-9][0-9]{0,4})\s*)?)?")
 LARGEST = 2**60
 """Bytes of the largest size."""
 
@@ -49,7 +49,9 @@ def format_size(size: int) -> str:
 
 
 def parse_cores(text: str | int, field: str = "comp_cores") -> tuple[int, ...]:
-    """Core numbers of `1-7,9`, in the order written; UsageError where it is none or names a core twice."""
+    """Core numbers of `1-7,9`, or of `0-6:2` for (0, 2, 4, 6), in the order written; UsageError where it is
+    none or names a core twice.
+    """
     cores: list[int] = []
     for part in str(text).split(","):
         match = _RANGE.fullmatch(part)
@@ -66,14 +68,14 @@ def parse_cores(text: str | int, field: str = "comp_cores") -> tuple[int, ...]:
             raise UsageError(
                 "more cores than any machine has", field=field, value=part.strip(), hint="write 1-7,9"
             )
-        cores.extend(range(first, last + 1))
+        cores.extend(range(first, last + 1, int(match[3] or 1)))
     if len(set(cores)) != len(cores):
         raise UsageError("a core is named twice", field=field, value=text, hint="name each core once")
     return tuple(cores)
 
 
 def format_cores(cores: Sequence[int]) -> str:
-    """`1-3,7` for (1, 2, 3, 7): the inverse of `parse_cores`."""
+    """`1-3,7` for (1, 2, 3, 7): the inverse of `parse_cores`, as the probe reads it."""
     runs: list[list[int]] = []
     for core in cores:
         if runs and core == runs[-1][1] + 1:
@@ -81,6 +83,32 @@ def format_cores(cores: Sequence[int]) -> str:
         else:
             runs.append([core, core])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def short_cores(cores: Sequence[int]) -> str:
+    """The same for people: steps as in `0-6:2`, and blanks where a long list may be wrapped."""
+    parts: list[str] = []
+    place = 0
+    while place < len(cores):
+        step = cores[place + 1] - cores[place] if place + 1 < len(cores) else 0
+        end = place
+        while step > 0 and end + 1 < len(cores) and cores[end + 1] - cores[end] == step:
+            end += 1
+        if end - place < (1 if step == 1 else _LEAST_STEPS):
+            end = place
+        parts.append(
+            str(cores[place])
+            if end == place
+            else f"{cores[place]}-{cores[end]}" + (f":{step}" if step > 1 else "")
+        )
+        place = end + 1
+    return (", " if len(parts) > _UNBROKEN else ",").join(parts)
+
+
+_LEAST_STEPS = 2
+"""Steps that are worth `0-4:2`."""
+_UNBROKEN = 4
+"""Parts of a list that need no blanks."""
 
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}

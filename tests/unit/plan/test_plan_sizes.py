@@ -53,6 +53,7 @@ def test_a_size_prints_which_unit_it_is_in(size: int, text: str) -> None:
 def test_cores_are_numbers_and_ranges() -> None:
     assert parse_cores("1-3,9") == (1, 2, 3, 9)
     assert parse_cores(" 4 ") == (4,)
+    assert parse_cores("0-6:2, 9") == (0, 2, 4, 6, 9)
     assert format_cores((1, 2, 3, 9)) == "1-3,9"
 
 
