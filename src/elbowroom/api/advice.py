@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from elbowroom.advise.reasons import seconds as seconds
 from elbowroom.advise.setups import differing as differing
 from elbowroom.advise.verification import Compared as Compared
 from elbowroom.advise.verification import span as span
+from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts, start_of
 from elbowroom.api.models import load_model
 from elbowroom.api.runs import Run, chatter
 from elbowroom.draw.files import save_panels
@@ -108,6 +110,40 @@ def verify_advice(
         folder, results, compared = verify.verify(advice, document, request, choose(where), repetitions, tell)
     Run(folder, results).report()
     return compared
+
+
+def plan_verification(
+    advice: Advice,
+    model: Model | Path | str,
+    *,
+    repetitions: int = 9,
+    machine: str | None = None,
+    noise: float | None = None,
+    seed: int | None = None,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: Sequence[str] = (),
+    hostfile: str | None = None,
+) -> PlannedStarts:
+    """What `verify_advice` would build and start; errors as there."""
+    document = load_model(model).document
+
+    def find() -> Iterator[PlannedStart]:
+        if advice.job.verify.command is not None:
+            yield from (
+                PlannedStart(what=what, commands=(shlex.join(words),), times=repetitions)
+                for what, words in zip(
+                    ("the present setup", "the other setup"),
+                    program_times.commands(advice, document),
+                    strict=True,
+                )
+            )
+            return
+        source = choose(Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed))
+        prepared = verify.prepare(advice, document, source, repetitions, seed or 1)
+        yield start_of(prepared, "the present and the other setup")
+
+    return plan_starts(find)
 
 
 COLUMNS = 2

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.broadcast import measured
-from elbowroom.broadcast.measured import MOST_RANKS
+from elbowroom.broadcast.measured import MOST_RANKS, Case
 from elbowroom.broadcast.measured import BroadcastEntry as BroadcastEntry
 from elbowroom.broadcast.measured import Time as Time
 from elbowroom.broadcast.measured_figures import broadcast_figures as broadcast_figures
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
-from elbowroom.launch.bench import Job
-from elbowroom.launch.broadcast_bench import measure_broadcasts
+from elbowroom.launch.bench import Job, bench_launch
+from elbowroom.launch.broadcast_bench import BROADCAST_BENCH, measure_broadcasts
 
 DEFAULT_SIZES = (4, 65536, 1048576)
 DEFAULT_TREES = ("flat", "binary", "binomial", "two")
+WAYS = 4
+"""A tree, and MPI's three ways beside it."""
+GUESSED_RATE = 1e9
+"""B/s that a rank sends, for the first guess of the time."""
+GUESSED_TURN = 1e-3
+"""Seconds of a repetition besides."""
 
 
 def cores() -> set[int]:
@@ -45,7 +53,55 @@ def bench_broadcasts(
     messages. `rising`: priorities rise with the rank. UsageError for what cannot be asked, MachineError where
     the program cannot be built or dies.
     """
-    count = max(2, len(cores())) if ranks is None else ranks
+    asked, job = _cases(
+        sizes, trees, recipients, Job(_count(ranks), launcher, mpi, tuple(hosts), hostfile),
+        segment=segment, repeat=repeat, rising=rising,
+    )  # fmt: skip
+    return list(measured.entries(asked, measure_broadcasts(asked, job)))
+
+
+def plan_broadcast_bench(
+    sizes: Sequence[int] = DEFAULT_SIZES,
+    trees: Sequence[str] = DEFAULT_TREES,
+    *,
+    ranks: int | None = None,
+    recipients: Sequence[int] | None = None,
+    segment: int = 0,
+    repeat: int = 15,
+    rising: bool = False,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: Sequence[str] = (),
+    hostfile: str | None = None,
+) -> PlannedStarts:
+    """What `bench_broadcasts` would build and start; errors as there. The time is a guess: that of a network
+    in which a rank sends GUESSED_RATE.
+    """
+
+    def find() -> Iterator[PlannedStart]:
+        where = Job(_count(ranks), launcher, mpi, tuple(hosts), hostfile)
+        asked, job = _cases(sizes, trees, recipients, where, segment=segment, repeat=repeat, rising=rising)
+        turns = sum(case.repeat for case in asked)
+        sent = sum(case.repeat * case.size * case.recipients for case in asked)
+        yield PlannedStart(
+            what=f"broadcasts: {len(asked)} cases, {turns} repetitions in all, MPI's own ones beside them; "
+            "the time is a first guess",
+            commands=(bench_launch(BROADCAST_BENCH, job).line(),),
+            seconds=WAYS * sent / GUESSED_RATE + turns * GUESSED_TURN,
+        )
+
+    return plan_starts(find)
+
+
+def _count(ranks: int | None) -> int:
+    return max(2, len(cores())) if ranks is None else ranks
+
+
+def _cases(
+    sizes: Sequence[int], trees: Sequence[str], recipients: Sequence[int] | None, job: Job, **options: Any
+) -> tuple[list[Case], Job]:
+    """What is measured, and the job whose ranks measure it."""
+    count = job.ranks
     if not 2 <= count <= MOST_RANKS:
         raise UsageError(f"is not between 2 and {MOST_RANKS}", field="ranks", value=count, hint="give 8")
     chosen = tuple(recipients) if recipients is not None else (count - 1,)
@@ -57,9 +113,7 @@ def bench_broadcasts(
                 value=one,
                 hint="give more --ranks",
             )
-    asked = measured.cases(sizes, chosen, trees, segment=segment, repeat=repeat, rising=rising)
-    job = Job(count, launcher, mpi, tuple(hosts), hostfile)
-    return list(measured.entries(asked, measure_broadcasts(asked, job)))
+    return measured.cases(sizes, chosen, trees, **options), job
 
 
 def save_broadcast_figure(found: Sequence[BroadcastEntry], file: str | Path) -> None:

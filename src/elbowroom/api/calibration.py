@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.gpu_models import gpu_part
+from elbowroom.api.measurement import dry_run
 from elbowroom.api.models import Evaluation, Model, evaluation, load_model
 from elbowroom.api.quantities import duration
 from elbowroom.api.runs import Run, chatter, open
@@ -356,6 +358,44 @@ def calibrate(
         check_writable(Path(out))
     folder, results, calibration = adaptive.start(request, goal, tell)
     return _fitted(Run(folder, results), calibration, out, report)
+
+
+def plan_calibration(
+    *,
+    budget: int = 24,
+    plan: str = "model",
+    overrides: Overrides | None = None,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: Sequence[str] = (),
+    hostfile: str | None = None,
+    machine: str | None = None,
+    noise: float | None = None,
+    seed: int | None = None,
+) -> PlannedStarts:
+    """What `calibrate` would build and start at most; errors as there."""
+
+    def find() -> Iterator[PlannedStart]:
+        prepared = dry_run(
+            plan,
+            overrides=overrides,
+            launcher=launcher,
+            mpi=mpi,
+            hosts=hosts,
+            hostfile=hostfile,
+            machine=machine,
+            noise=noise,
+            seed=seed,
+        )
+        points = len(prepared.expansion.points)
+        yield PlannedStart(
+            what=f"at most {min(budget, points)} of {points} points of the plan {plan}, "
+            f"{prepared.plan.repetitions} repetitions each",
+            commands=prepared.commands,
+            seconds=prepared.seconds * min(1.0, budget / points),
+        )
+
+    return plan_starts(find)
 
 
 def resume_calibration(

@@ -16,9 +16,17 @@ from elbowroom.advise.reasons import percent, seconds
 from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
 from elbowroom.api.advice import verify_advice
+from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.machine_models import MEASURING as MEASURING
-from elbowroom.api.machine_models import MachineModel, Origin, model_of_machine
-from elbowroom.api.models import Model, advise, load_job
+from elbowroom.api.machine_models import (
+    MachineModel,
+    Origin,
+    check_machine,
+    earlier_model,
+    model_of_machine,
+)
+from elbowroom.api.measurement import dry_run
+from elbowroom.api.models import Model, advise, load_job, load_model
 from elbowroom.api.profiled_job import (
     DiagnosisOptions,
     ProfiledSteps,
@@ -26,6 +34,7 @@ from elbowroom.api.profiled_job import (
     job_of_profile,
     profiled_steps,
 )
+from elbowroom.api.profiles import plan_profile
 from elbowroom.api.runs import chatter
 from elbowroom.files import write_atomically
 from elbowroom.measure.session import Stopped, default_out, stopped_by_signals
@@ -128,6 +137,46 @@ def diagnose(
         return _diagnosed(
             directory, known, model, curve, job_file, exit_code, command=command, budget=budget, tell=tell
         )
+
+
+def plan_diagnosis(
+    profile: Path | str | None,
+    *,
+    words: Sequence[str] = (),
+    mpi: str | None = None,
+    model: Model | Path | str | None = None,
+    options: DiagnosisOptions = DiagnosisOptions(),  # noqa: B008
+    budget: float = MEASURING,
+) -> PlannedStarts:
+    """What `record_profile` of the command `words`, or nothing of a `profile`, and then `diagnose` would
+    build and start; errors as there.
+    """
+
+    def find() -> Iterator[PlannedStart]:
+        if profile is None:
+            yield from plan_profile(words, new_folder(), mpi=mpi).starts
+        yield from _model_start(profile, model, budget)
+        if options.verify is not None:
+            what = "the program in the present and in the advised setup"
+            yield PlannedStart(what=what, commands=(options.verify,), times=2 * options.repetitions)
+
+    return plan_starts(find)
+
+
+def _model_start(
+    profile: Path | str | None, model: Model | Path | str | None, budget: float
+) -> Iterator[PlannedStart]:
+    """What measures the machine's model, where none is given and none in runs/ suits the profile."""
+    found = None if profile is None else profiled_steps(profile)
+    if model is not None:
+        check_machine(load_model(model), () if found is None else found.hosts, model)
+        return
+    if found is not None and earlier_model(found.hosts, found.message_bytes or 0) is not None:
+        return
+    what = "the machine's model"
+    if found is None:
+        what += ", unless one in runs/ suits the program's messages"
+    yield PlannedStart(what=what, commands=dry_run("quick").commands, seconds=budget)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO
 
+from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.launch import recorder
 from elbowroom.launch.nic import NicSettings as NicSettings
 from elbowroom.launch.nic import check as check
@@ -20,3 +21,10 @@ def run_behind_nic(command: Sequence[str], nic: NicSettings, *, stdout: IO[bytes
     prepared = prepare(command, nic)
     with emulated(nic):
         return recorder.run(prepared, stdout)
+
+
+def plan_behind_nic(command: Sequence[str], nic: NicSettings) -> PlannedStarts:
+    """What `run_behind_nic` would build and start; errors as there."""
+    return plan_starts(
+        lambda: [PlannedStart(what="the program, behind the NIC", commands=(prepare(command, nic).line(),))]
+    )

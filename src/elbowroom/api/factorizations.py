@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
+from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.broadcast.factorizations import FactorizationRequest as FactorizationRequest
 from elbowroom.broadcast.factorizations import SimulatedFactorization as SimulatedFactorization
 from elbowroom.broadcast.factorizations import StepTimes as StepTimes
 from elbowroom.documents import DocumentFormat
-from elbowroom.launch import simulator
-from elbowroom.launch.step_times import time_steps
+from elbowroom.launch import build, simulator
+from elbowroom.launch.step_times import FIRST_GUESS, time_steps, times_command
 from elbowroom.plan.factorizations import parse_grid as parse_grid
 
 GIGA = 1e9
@@ -67,6 +70,19 @@ def measure_step_times(block: int) -> StepTimes:
     be built.
     """
     return time_steps(block)
+
+
+def plan_factorization(block: int | None) -> PlannedStarts:
+    """What would be built and started; `block`: rows of a tile, None where the times are given."""
+
+    def find() -> Iterator[PlannedStart]:
+        if block is not None:
+            what = "the kernels of a factorization on one core; the time is a first guess"
+            yield PlannedStart(what=what, commands=(shlex.join(times_command(block)),), seconds=FIRST_GUESS)
+        what = "the simulator of task graphs; it measures nothing"
+        yield PlannedStart(what=what, commands=(str(build.taskflow_simulator()),))
+
+    return plan_starts(find)
 
 
 def factorization_document(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.recording_cost import (
     WALL,
     check_runs,
@@ -19,7 +20,7 @@ from elbowroom.api.recording_cost import (
     shared_place,
 )
 from elbowroom.api.traces import trace_stat
-from elbowroom.launch import trace_reader
+from elbowroom.launch import build, trace_reader
 from elbowroom.launch.processes import run_program
 from elbowroom.launch.recorder import DEFAULT_BYTES, Settings, default_bytes, prepare
 from elbowroom.trace.activity import read_events
@@ -33,7 +34,7 @@ from elbowroom.trace.flushes import FlushCosts as FlushCosts
 from elbowroom.trace.overhead import TimedRun
 
 if TYPE_CHECKING:
-    from elbowroom.launch.recorder import Adapter
+    from elbowroom.launch.recorder import Adapter, RecordedCommand
 
 Step = Callable[[int, int, float], object]
 
@@ -75,6 +76,28 @@ def trace_flushes(
     )
 
 
+def plan_flushes(
+    command: Sequence[str],
+    *,
+    repeat: int = 10,
+    metric: str = WALL,
+    adapters: Sequence[Adapter] | None = None,
+    mpi: str | None = None,
+) -> PlannedStarts:
+    """What `trace_flushes` would build and start; errors as there."""
+    check_runs(repeat, metric)
+
+    def find() -> Iterator[PlannedStart]:
+        bench = _Bench(list(command), Path("TRACE"), adapters, mpi, metric)
+        plain, flushed = (bench.recording(share).line() for share in (None, 0.5))
+        build.trace_reader()
+        yield PlannedStart(what="the program, recorded, not counted", commands=(plain,))
+        yield PlannedStart(what="the program, recorded without a flush", commands=(plain,), times=repeat)
+        yield PlannedStart(what="the program, recorded with flushes", commands=(flushed,), times=repeat)
+
+    return plan_starts(find)
+
+
 def save_flush_figure(costs: FlushCosts, file: str | Path) -> None:
     """The figures as .svg or .png, or with the table of flushes as one .html page."""
     save_costs(Path(file), flush_figures(costs), lambda: flush_page(costs), costs.command)
@@ -104,6 +127,16 @@ class _Bench:
     def run(self, repetition: int, share: float | None) -> RecordedRun:
         """One run; buffers are written after that share of the events of the fullest one (None: never)."""
         self.directory.mkdir(exist_ok=True)
+        prepared = self.recording(share)
+        done = run_program(prepared.command, env=prepared.env, field="command")
+        value = done.wall_s if self.metric == WALL else number_printed(self.metric, done.stdout)
+        try:
+            return self._read(repetition, share, value, done.wall_s)
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def recording(self, share: float | None) -> RecordedCommand:
+        """The command of such a run."""
         settings = Settings(
             directory=str(self.directory),
             job=secrets.randbits(63) + 1,
@@ -111,13 +144,7 @@ class _Bench:
             policy="stop" if share is None else "flush",
             flush_at=0 if share is None else max(round(share * self.fullest), 1),
         )
-        prepared = prepare(self.words, settings, adapters=self.adapters, mpi=self.mpi)
-        done = run_program(prepared.command, env=prepared.env, field="command")
-        value = done.wall_s if self.metric == WALL else number_printed(self.metric, done.stdout)
-        try:
-            return self._read(repetition, share, value, done.wall_s)
-        finally:
-            shutil.rmtree(self.directory, ignore_errors=True)
+        return prepare(self.words, settings, adapters=self.adapters, mpi=self.mpi)
 
     def _read(self, repetition: int, share: float | None, value: float, seconds: float) -> RecordedRun:
         """What was recorded; of several jobs that of the first."""

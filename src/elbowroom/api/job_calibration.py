@@ -4,19 +4,25 @@ get from memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from elbowroom.api.calibration import fit
+from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.models import Model
-from elbowroom.api.runs import Run, open
+from elbowroom.api.runs import Run, chatter, open
 from elbowroom.errors import UsageError
-from elbowroom.launch import build, modes
+from elbowroom.launch import build, modes, native
+from elbowroom.launch.modes import KernelRate, kernel_rate
 from elbowroom.launch.mpi import find_mpi
+from elbowroom.launch.topologies import own_topology_xml
 from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.identity import SHAPE, check_same, difference
-from elbowroom.machine.topology import here
-from elbowroom.measure.core_rates import core_rates, first_cores, measured_store_factor
+from elbowroom.machine.topology import Machine, here
+from elbowroom.measure.core_rates import core_rates, count_starts, first_cores, measured_store_factor
+from elbowroom.measure.progress import Progress
 from elbowroom.models.load import LoadRow
 from elbowroom.models.run_data import FitData, layout_of
 
@@ -31,6 +37,7 @@ def calibrate_for_jobs(
     seconds: float = SECONDS,
     repeat: int = REPEAT,
     mpi: str | None = None,
+    tell: Callable[[str], object] = chatter,
 ) -> Model:
     """Measures what the cores of this machine get from memory and what plain stores move over its bus, and
     fits its model to that and to a run of it.
@@ -39,12 +46,51 @@ def calibrate_for_jobs(
     the probe fails.
     """
     source = run if isinstance(run, Run) else open(run)
+    probe, machine = _place(source, mpi)
+    cores = first_cores(machine, layout_of(machine))
+    starts = count_starts(len(cores)) * repeat
+    with Progress(starts, starts * seconds, tell) as bar:
+
+        def measure(path: Path | str, kernel: str, *words: Any, **options: Any) -> KernelRate:
+            found = kernel_rate(path, kernel, *words, **options)
+            bar.step(kernel)
+            return found
+
+        def computing(data: FitData) -> Sequence[LoadRow]:
+            return core_rates(probe, machine, data, seconds=seconds, repeat=repeat, measure=measure)
+
+        stores = measured_store_factor(probe, machine, cores, seconds=seconds, repeat=repeat, measure=measure)
+        return fit(source, out, computing=computing, store_factor=stores)
+
+
+def plan_job_calibration(
+    run: Run | Path | str, *, seconds: float = SECONDS, repeat: int = REPEAT, mpi: str | None = None
+) -> PlannedStarts:
+    """What `calibrate_for_jobs` would build and start; errors as there."""
+
+    def find() -> Iterator[PlannedStart]:
+        probe, machine = _place(run if isinstance(run, Run) else open(run), mpi)
+        cores = first_cores(machine, layout_of(machine))
+        starts = count_starts(len(cores)) * repeat
+        yield PlannedStart(
+            what=f"the probe, with kernels on 1 to {len(cores)} cores",
+            commands=(f"{shlex.quote(str(probe))} kernel …",),
+            times=starts,
+            seconds=starts * seconds,
+        )
+
+    return plan_starts(find)
+
+
+def _place(source: Run, mpi: str | None) -> tuple[Path, Machine]:
+    """The probe, and this machine; UsageError where the run is not of it."""
     if source.machine.virtual:
         raise UsageError(
             "is of a virtual machine", field="run", value=str(source.path), hint=f"measure it here: {_RUN}"
         )
     probe = build.probe(find_mpi(mpi))
-    machine = here(read_topology(modes.topology_xml(probe)))
+    known = own_topology_xml() if native.is_dry_run() else modes.topology_xml(probe)
+    machine = here(read_topology(known))
     shape, own = layout_of(source.machine).shape, layout_of(machine).shape
     check_same(
         difference(shape, own, SHAPE),
@@ -54,10 +100,4 @@ def calibrate_for_jobs(
         hint=f"measure it here: {_RUN}",
         places=("there", "here"),
     )
-
-    def computing(data: FitData) -> Sequence[LoadRow]:
-        return core_rates(probe, machine, data, seconds=seconds, repeat=repeat)
-
-    cores = first_cores(machine, layout_of(machine))
-    stores = measured_store_factor(probe, machine, cores, seconds=seconds, repeat=repeat)
-    return fit(source, out, computing=computing, store_factor=stores)
+    return probe, machine

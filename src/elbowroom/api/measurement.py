@@ -56,7 +56,9 @@ class PlannedPoint(Point, frozen=True, kw_only=True):
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What `run --dry-run --json` prints: points and command lines, `units` of work, and their time in s."""
+    """What `run --dry-run --json` prints: what would be built first, points and command lines, `units` of
+    work, and their time in s.
+    """
 
     schema: str = "elbowroom/dry-run"
     version: int = 1
@@ -67,6 +69,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     budget: float | None
     measured_seconds: float
+    builds: tuple[str, ...] = ()
     commands: tuple[str, ...]
     notes: tuple[Note, ...]
 
@@ -83,6 +86,7 @@ def dry_run_document(prepared: Prepared) -> dict[str, Any]:
         seconds=min(prepared.seconds, prepared.budget or prepared.seconds),
         budget=prepared.budget or None,
         measured_seconds=prepared.measured_seconds,
+        builds=prepared.builds,
         commands=prepared.commands,
         notes=prepared.expansion.notes,
     )
@@ -228,10 +232,11 @@ def dry_run(
     """
     where = Where.of(launcher, mpi, hosts, hostfile, machine, noise)
     request = Request(plan=plan, overrides=overrides or Overrides(), where=where, seed=seed, reverse=reverse)
-    with native.dry_run():
+    with native.dry_run() as missing:
         request = session.settled(request, lambda _: None)
         # Of another's machine, having nothing to measure is an answer.
-        return session.prepare(request, choose(request.where), empty=machine is not None)
+        prepared = session.prepare(request, choose(request.where), empty=machine is not None)
+    return msgspec.structs.replace(prepared, builds=tuple(missing))
 
 
 def compare(a: Run | Path | str, *others: Run | Path | str, at_least: float = 0.01) -> list[Change]:

@@ -7,12 +7,13 @@ import datetime
 import shutil
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
 import msgspec
 
+from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.network_calibration import load_curve
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
@@ -76,12 +77,7 @@ def record_profile(
     cannot be profiled, MachineError where the command cannot be started.
     """
     where = Path(directory)
-    if where.is_dir() and ((where / FILE).exists() or any(where.glob(_FILES))):
-        raise UsageError(
-            "already holds a profile", field="directory", value=str(where), hint="name another, or remove it"
-        )
-    settings = profiler.Settings(directory=str(where), records=_checked_records(records))
-    prepared = profiler.prepare(command, settings, mpi, nic)
+    prepared = _prepare(command, where, records, mpi, nic)
     make_folder(where, field="directory", hint="name another")
     manifest = Manifest(
         elbowroom=__version__,
@@ -118,6 +114,34 @@ def record_profile(
         notes=notes,
     )
     return Profiled(where, document)
+
+
+def plan_profile(
+    command: Sequence[str],
+    directory: str | Path = "profile",
+    *,
+    records: int = profiler.DEFAULT_RECORDS,
+    mpi: str | None = None,
+    nic: NicSettings | None = None,
+) -> PlannedStarts:
+    """What `record_profile` would build and start; errors as there."""
+
+    def find() -> Iterator[PlannedStart]:
+        prepared = _prepare(command, Path(directory), records, mpi, nic)
+        yield PlannedStart(what="the program, with the profiler", commands=(prepared.line(),))
+
+    return plan_starts(find)
+
+
+def _prepare(
+    command: Sequence[str], where: Path, records: int, mpi: str | None, nic: NicSettings | None
+) -> RecordedCommand:
+    if where.is_dir() and ((where / FILE).exists() or any(where.glob(_FILES))):
+        raise UsageError(
+            "already holds a profile", field="directory", value=str(where), hint="name another, or remove it"
+        )
+    settings = profiler.Settings(directory=str(where), records=_checked_records(records))
+    return profiler.prepare(command, settings, mpi, nic)
 
 
 class ShownProfile(NamedTuple):

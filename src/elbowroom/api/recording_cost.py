@@ -8,15 +8,16 @@ import secrets
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import write_atomically
-from elbowroom.launch import trace_reader
+from elbowroom.launch import build, trace_reader
 from elbowroom.launch.processes import run_program
 from elbowroom.launch.recorder import Settings, prepare
 from elbowroom.plan.sizes import parse_size
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
 
 
 WALL = "wall"
+SETS = {
+    NONE: "without a recorder",
+    overhead.OFF: "with a recorder that records nothing",
+    overhead.ALL: "with all categories",
+}
+"""What the sets with names are."""
 THREADS = "{threads}"
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "STARPU_NCPU")
 _TAIL = 300
@@ -88,6 +95,40 @@ def trace_overhead(
     )
 
 
+def plan_overhead(
+    command: Sequence[str],
+    *,
+    repeat: int = 10,
+    categories: str | None = None,
+    threads: Sequence[int] | None = None,
+    metric: str = WALL,
+    limit: float = 0.05,
+    buffer: int | str = "4MiB",
+    adapters: Sequence[Adapter] | None = None,
+    mpi: str | None = None,
+) -> PlannedStarts:
+    """What `trace_overhead` would build and start; errors as there."""
+    words = list(command)
+    _check(words, repeat, threads, metric, limit)
+    size = parse_size(buffer, "buffer")
+    counts: list[int | None] = list(threads) if threads else [None]
+    sets = overhead.sets_of(()) if categories is None else overhead.parse_sets(categories)
+
+    def find() -> Iterator[PlannedStart]:
+        bench = _Bench(words, Path("TRACE"), size, adapters, mpi, metric)
+        lines = {one.name: bench.recording(counts[-1], one).line() for one in sets}
+        build.trace_reader()
+        yield PlannedStart(what="the program, recorded, not counted", commands=(lines[overhead.ALL],))
+        for name, line in lines.items():
+            what = f"the program, {SETS.get(name, f'with the categories {name}')}"
+            yield PlannedStart(what=what, commands=(line,), times=repeat * len(counts))
+        if categories is None:
+            what = "the program, with each category by itself, if the first run shows several: for each"
+            yield PlannedStart(what=what, commands=(), times=repeat * len(counts))
+
+    return plan_starts(find)
+
+
 def save_overhead_figure(costs: Overhead, file: str | Path) -> None:
     """These figures as .svg or .png, or with the verdicts as one .html page."""
     save_costs(Path(file), overhead_figures(costs), lambda: page(costs), costs.command)
@@ -128,9 +169,10 @@ class _Bench:
     def run(self, threads: int | None, one: Set, repetition: int) -> TimedRun:
         """One run of a set."""
         directory = self.folder / "trace"
-        recording = self._recording(threads, one, directory)
+        directory.mkdir(exist_ok=True)
+        recording = self.recording(threads, one)
         done = run_program(recording.command, env=recording.env, field="command")
-        ends = trace_reader.ends(directory) if directory.exists() else []
+        ends = trace_reader.ends(directory) if one.name != NONE else []
         shutil.rmtree(directory, ignore_errors=True)
         counted: Counter[str] = Counter()
         for end in ends:
@@ -148,19 +190,19 @@ class _Bench:
             advised_bytes=max((end.advised_bytes for end in ends), default=0),
         )
 
-    def _recording(self, threads: int | None, one: Set, directory: Path) -> RecordedCommand:
+    def recording(self, threads: int | None, one: Set) -> RecordedCommand:
+        """The command of such a run."""
         words, variables = list(self.words), {}
         if threads is not None and any(THREADS in word for word in words):
             words = [word.replace(THREADS, str(threads)) for word in words]
         elif threads is not None:
             variables = dict.fromkeys(_THREAD_VARIABLES, str(threads))
-        settings = None if one.name == NONE else self._settings(one, directory)
+        settings = None if one.name == NONE else self._settings(one)
         return prepare(words, settings, adapters=self.adapters, mpi=self.mpi, variables=variables)
 
-    def _settings(self, one: Set, directory: Path) -> Settings:
-        directory.mkdir(exist_ok=True)
+    def _settings(self, one: Set) -> Settings:
         return Settings(
-            directory=str(directory),
+            directory=str(self.folder / "trace"),
             job=secrets.randbits(63) + 1,
             categories=one.categories,
             bytes=self.buffer,

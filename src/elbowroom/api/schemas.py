@@ -15,6 +15,7 @@ from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, F
 from elbowroom.api.colocation_forecast import ForecastDocument
 from elbowroom.api.colocation_measurement import PlannedRuns
 from elbowroom.api.diagnosis import Diagnosis
+from elbowroom.api.dry_runs import PlannedStarts
 from elbowroom.api.factorizations import FactorizationDocument
 from elbowroom.api.failure import ErrorDocument
 from elbowroom.api.gpu_models import GpuEvaluationDocument, GpuPredictionDocument
@@ -73,6 +74,10 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "diagnosis": ("diagnosed program: what `diagnose --json` prints", Diagnosis),
     "doctor": ("this machine: what `doctor --json` prints", Diagnoses),
     "dry-run": ("what a run would do: what `run --dry-run --json` prints", DryRun),
+    "planned-starts": (
+        "what would be built and started: what other commands print with --dry-run --json",
+        PlannedStarts,
+    ),
     "error": ("error: what a command that fails prints with --json", ErrorDocument),
     "explanation": ("explanation: what `explain --json` prints", Explanation),
     "evaluate": ("errors of models: what `evaluate --json` prints", EvaluationDocument),

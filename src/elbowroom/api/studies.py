@@ -247,7 +247,7 @@ def study_plan(
         budget=budget or 0.0,
         seed=seed,
     )
-    with native.dry_run():
+    with native.dry_run() as missing:
         planned = measured.plan(request)
         unobserved = measured.unobserved(request.where)
     runs = tuple(_planned_run(request, run, planned) for run in planned.runs)
@@ -259,6 +259,7 @@ def study_plan(
         virtual=planned.machine.virtual,
         quick=quick,
         seconds=sum(run.seconds for run in runs),
+        builds=tuple(missing),
         runs=runs,
         exhibits=planned_exhibits(
             planned.study,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.traces import check_trace, trace_stat
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder
@@ -21,7 +22,7 @@ from elbowroom.plan.sizes import parse_size
 from elbowroom.trace.documents import Stat, TraceCheck
 
 if TYPE_CHECKING:
-    from elbowroom.launch.recorder import Adapter, Policy, TraceClock
+    from elbowroom.launch.recorder import Adapter, Policy, RecordedCommand, TraceClock
 
 
 SYNC_SECONDS = 10.0
@@ -141,25 +142,17 @@ def record_trace(
     that may be. UsageError for what cannot be asked, MachineError where the command cannot be started.
     """
     where = Path(directory)
-    if trace_reader.started(where):
-        raise UsageError(
-            "already holds a trace", field="directory", value=str(where), hint="name another, or remove it"
-        )
-    settings = recorder.Settings(
-        directory=str(where),
-        job=secrets.randbits(63) + 1,
-        categories=None if categories is None else _names(categories),
-        without=_types(without),
-        bytes=recorder.default_bytes() if buffer is None else parse_size(buffer, "buffer"),
-        policy=_policy(policy, core),
+    settings = _settings(
+        where,
+        categories=categories,
+        without=without,
+        buffer=buffer,
+        policy=policy,
         core=core,
-        sync_seconds=_seconds(sync_seconds, clock),
+        sync_seconds=sync_seconds,
         clock=clock,
     )
-    if core is not None:
-        recorder.check_core(command, core)
-    prepared = recorder.prepare(command, settings, adapters=_adapters(adapters), mpi=mpi)
-    build.trace_reader()  # before the program runs, which may take long
+    prepared = _prepare(command, settings, adapters, mpi)
     make_folder(where, field="directory", hint="name another")
     begun = time.monotonic()
     code = recorder.run(prepared, stdout)
@@ -179,6 +172,62 @@ def record_trace(
         jobs=jobs,
         notes=tuple(notes),
     )
+
+
+def plan_trace(
+    command: Sequence[str],
+    directory: str | Path = "trace",
+    *,
+    adapters: Sequence[Adapter] | None = None,
+    mpi: str | None = None,
+    **options: Any,
+) -> PlannedStarts:
+    """What `record_trace` would build and start; its other `options` and errors as there."""
+
+    def find() -> Iterator[PlannedStart]:
+        prepared = _prepare(command, _settings(Path(directory), **options), adapters, mpi)
+        yield PlannedStart(what="the program, with the recorder", commands=(prepared.line(),))
+
+    return plan_starts(find)
+
+
+def _settings(
+    where: Path,
+    *,
+    categories: Sequence[str] | None = None,
+    without: Sequence[str] = (),
+    buffer: int | str | None = None,
+    policy: Policy = "stop",
+    core: int | None = None,
+    sync_seconds: float | None = None,
+    clock: TraceClock = "best",
+) -> recorder.Settings:
+    if trace_reader.started(where):
+        raise UsageError(
+            "already holds a trace", field="directory", value=str(where), hint="name another, or remove it"
+        )
+    return recorder.Settings(
+        directory=str(where),
+        job=secrets.randbits(63) + 1,
+        categories=None if categories is None else _names(categories),
+        without=_types(without),
+        bytes=recorder.default_bytes() if buffer is None else parse_size(buffer, "buffer"),
+        policy=_policy(policy, core),
+        core=core,
+        sync_seconds=_seconds(sync_seconds, clock),
+        clock=clock,
+    )
+
+
+def _prepare(
+    command: Sequence[str], settings: recorder.Settings, adapters: Sequence[Adapter] | None, mpi: str | None
+) -> RecordedCommand:
+    """The command, with everything built that it and the reading of its trace need."""
+    if settings.core is not None:
+        recorder.check_core(command, settings.core)
+    prepared = recorder.prepare(command, settings, adapters=_adapters(adapters), mpi=mpi)
+    build.trace_reader()  # before the program runs, which may take long
+    return prepared
 
 
 def _job(folder: Path) -> RecordedJob:

@@ -13,6 +13,7 @@ import msgspec
 from elbowroom import api
 from elbowroom.api.quantities import format_size, with_span
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.gpu_advice import advise_gpu
 from elbowroom.cli.model_tables import shape_line
 from elbowroom.cli.options import NOISY, REPEAT, Output, command, json_option
@@ -68,6 +69,7 @@ REPETITIONS = 9
     metavar="SECONDS",
     help="With --verify: time limit of one repetition or program run.",
 )
+@dry_run_option
 @json_option
 def advise(source: str, as_json: bool, **options: Any) -> int:
     """Advise how to run a job: cores, nodes, messages, threads, overlap.
@@ -83,6 +85,8 @@ def advise(source: str, as_json: bool, **options: Any) -> int:
     save = _saver(options["out"])
     run = None if options["collectives"] is None else api.open(options["collectives"])
     advice = api.advise(source, options["job"], name=options["name"], collectives=run)
+    if options["dry_run"]:
+        return _show_planned(advice, source, as_json, options)
     if options["out"] is not None:
         save(advice, options["out"])
     if not as_json:
@@ -133,6 +137,20 @@ def _saver(out: str | None) -> Callable[[Advice, str], object]:
         value=out,
         hint="end the name in one of these",
     )
+
+
+def _show_planned(advice: Advice, source: str, as_json: bool, options: dict[str, Any]) -> int:
+    """What the verification would start; without --verify nothing is started."""
+    if not options["verify"]:
+        raise UsageError("is only valid with --verify", field="dry_run", hint="add --verify")
+    planned = api.advice.plan_verification(
+        advice,
+        source,
+        repetitions=options["repeat"] or REPETITIONS,
+        hosts=parse_hosts(options["hosts"]),
+        **{name: options[name] for name in ("machine", "noise", "seed", "launcher", "mpi", "hostfile")},
+    )
+    return show_planned(planned, as_json)
 
 
 def _verified(advice: Advice, source: str, options: dict[str, Any]) -> Compared:

@@ -10,6 +10,7 @@ from elbowroom import api
 from elbowroom.api.choices import launcher_names
 from elbowroom.api.quantities import format_size, number, parse_cores, parse_size
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.options import FIGURE, REPEAT, command, json_option, mpi_option
 from elbowroom.cli.run_options import launch_options
 from elbowroom.errors import UsageError
@@ -47,8 +48,9 @@ if TYPE_CHECKING:
 @click.option("--hosts", metavar="A,B", help="Hosts for mpiexec, srun, flux.")
 @click.option("--hostfile", metavar="FILE", help="File of hosts for mpiexec, one per line.")
 @click.option("-o", "--out", type=FIGURE, metavar="FILE", help="Draw latency and bandwidth: .svg or .png.")
+@dry_run_option
 @json_option
-def bench(as_json: bool, **options: Any) -> int:
+def bench(as_json: bool, dry_run: bool, **options: Any) -> int:
     """Measure broadcasts beside MPI_Bcast, MPI_Ibcast and a loop of sends.
 
     Prints the time until the last recipient has the data. All take turns, repetition by repetition.
@@ -58,16 +60,16 @@ def bench(as_json: bool, **options: Any) -> int:
     recipients = None if words is None else parse_cores(words, "recipients")
     if options["out"] is not None:
         api.broadcast_bench.check_drawable(sizes, recipients or (), options["out"])
-    found = api.bench_broadcasts(
-        sizes,
-        _words(options, "trees"),
-        ranks=options["ranks"],
-        recipients=recipients,
-        segment=0 if options["segment"] is None else parse_size(options["segment"], "segment"),
-        repeat=options["repeat"],
-        rising=options["rising"],
+    settings: dict[str, Any] = {
+        "recipients": recipients,
+        "segment": 0 if options["segment"] is None else parse_size(options["segment"], "segment"),
+        **{name: options[name] for name in ("ranks", "repeat", "rising")},
         **launch_options(options),
-    )
+    }
+    trees = _words(options, "trees")
+    if dry_run:
+        return show_planned(api.broadcast_bench.plan_broadcast_bench(sizes, trees, **settings), as_json)
+    found = api.bench_broadcasts(sizes, trees, **settings)
     if options["out"] is not None:
         api.save_broadcast_figure(found, options["out"])
     if as_json:

@@ -12,6 +12,7 @@ from elbowroom import api
 from elbowroom.api.quantities import parse_size
 from elbowroom.cli import blas, model_tables, run_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.gpu_tables import print_gpu_evaluation, print_gpu_fit
 from elbowroom.cli.model_tables import calibration_line, shape_line
 from elbowroom.cli.options import FIGURE, NOISY, REPEAT, Output, command, json_option, mpi_option
@@ -153,7 +154,18 @@ REASONS = {
 _NOT_ASKED = {"comp_cores": None, "comm_core": None, "comp_node": None, "comm_node": None, "budget": None}
 """Options of `run`; the budget of a calibration is a number of runs, that of a plan a time."""
 
-_FIXED_AT_START = ("kernels", "machine", "noise", "plan", "repeat", "run", "seed", "settings", "sizes")
+_FIXED_AT_START = (
+    "dry_run",
+    "kernels",
+    "machine",
+    "noise",
+    "plan",
+    "repeat",
+    "run",
+    "seed",
+    "settings",
+    "sizes",
+)
 
 
 @command()
@@ -207,6 +219,7 @@ _FIXED_AT_START = ("kernels", "machine", "noise", "plan", "repeat", "run", "seed
     help="Time limit of one repetition.",
 )
 @click.option("--no-report", is_flag=True, help="Write no report.html.")
+@dry_run_option
 @json_option
 def calibrate(**options: Any) -> int:
     """Measure a few points, each chosen for the most information, and fit the models to them.
@@ -224,7 +237,7 @@ def calibrate(**options: Any) -> int:
         **launch_options(options),
     }
     if options["resume"] is not None:
-        given = [name for name in _FIXED_AT_START if options[name] not in (None, ())]
+        given = [name for name in _FIXED_AT_START if options[name] not in (None, False, ())]
         if given:
             raise UsageError(
                 "cannot be given with --resume: a resumed run keeps its settings",
@@ -233,15 +246,18 @@ def calibrate(**options: Any) -> int:
             )
         done = api.resume_calibration(options["resume"], **shared)
     else:
-        done = api.calibrate(
-            plan=options["plan"] or "model",
-            run=options["run"],
-            overrides=plan_overrides(options | _NOT_ASKED),
-            seed=options["seed"],
-            command=("elbowroom", *sys.argv[1:]),
+        measured = {
+            "plan": options["plan"] or "model",
+            "overrides": plan_overrides(options | _NOT_ASKED),
+            "seed": options["seed"],
             **virtual_options(options),
-            **shared,
-        )
+        }
+        if options["dry_run"]:
+            planned = api.calibration.plan_calibration(
+                budget=options["budget"], **measured, **launch_options(options)
+            )
+            return show_planned(planned, options["as_json"])
+        done = api.calibrate(run=options["run"], command=("elbowroom", *sys.argv[1:]), **measured, **shared)
     if options["as_json"]:
         print_json(api.calibration.calibration_document(done))
     else:

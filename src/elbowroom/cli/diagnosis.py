@@ -16,11 +16,13 @@ from elbowroom.api.quantities import format_size
 from elbowroom.cli import blas
 from elbowroom.cli.advice import print_advice, print_compared
 from elbowroom.cli.console import print_json, print_wrapped
+from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.options import DURATION, NOISY, REPEAT, Output, command, json_option
 from elbowroom.errors import ElbowroomError, UsageError
 
 if TYPE_CHECKING:
     from elbowroom.api.diagnosis import Diagnosis, StepFacts
+    from elbowroom.api.profiled_job import DiagnosisOptions
 
 LITTLE = 0.05
 """A smaller share of a step is not mentioned."""
@@ -75,9 +77,10 @@ ORIGINS = {
     help="With --verify: time limit of one run.",
 )
 @click.option("--mpi", metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
+@dry_run_option
 @json_option
 @click.argument("words", nargs=-1, metavar="[-- CMD...]", type=click.UNPROCESSED)
-def diagnose(words: tuple[str, ...], as_json: bool, **options: Any) -> int:
+def diagnose(words: tuple[str, ...], as_json: bool, dry_run: bool, **options: Any) -> int:
     """Profile CMD, describe it as a job, and advise what to change.
 
     The program's output and exit code stay its own; with a CMD the diagnosis goes to stderr. Exit code: that
@@ -85,6 +88,14 @@ def diagnose(words: tuple[str, ...], as_json: bool, **options: Any) -> int:
     noisy to trust.
     """
     _check(words, options)
+    if dry_run:
+        planned = api.diagnosis.plan_diagnosis(
+            options["directory"],
+            words=words,
+            options=_known(options),
+            **{name: options[name] for name in ("mpi", "model", "budget")},
+        )
+        return show_planned(planned, as_json)
     blas.one_thread()
     if not words:
         return _diagnosed(options["directory"], None, as_json, options)
@@ -135,16 +146,7 @@ def _diagnosed(directory: str, code: int | None, as_json: bool, options: dict[st
     found = api.diagnose(
         directory,
         model=options["model"],
-        options=api.profiled_job.DiagnosisOptions(
-            cores=options["cores"],
-            comp_node=options["comp_node"],
-            comm_node=options["comm_node"],
-            communication_threads=options["communication_threads"],
-            verify=options["verify"],
-            number=options["number"],
-            repetitions=options["repeat"] or 9,
-            patience=options["timeout"],
-        ),
+        options=_known(options),
         curve=options["curve"],
         job_file=options["out"] or (None if code is None else str(Path(directory, "job.toml"))),
         exit_code=code,
@@ -157,6 +159,16 @@ def _diagnosed(directory: str, code: int | None, as_json: bool, options: dict[st
     else:
         _print(found)
     return 0 if found.trusted else NOISY
+
+
+def _known(options: dict[str, Any]) -> DiagnosisOptions:
+    """What the options say of the program."""
+    names = ("cores", "comp_node", "comm_node", "communication_threads", "verify", "number")
+    return api.profiled_job.DiagnosisOptions(
+        repetitions=options["repeat"] or 9,
+        patience=options["timeout"],
+        **{name: options[name] for name in names},
+    )
 
 
 _KEPT_OPTIONS = (

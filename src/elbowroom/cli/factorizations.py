@@ -10,8 +10,12 @@ from elbowroom import api
 from elbowroom.api.quantities import number, parse_size
 from elbowroom.cli.broadcast_networks import network_of, network_options
 from elbowroom.cli.console import print_json, print_wrapped
+from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.options import command, json_option
 from elbowroom.errors import UsageError
+
+BLOCK = 320
+"""Rows of a tile, where neither an option nor a file of times says it."""
 
 
 @command()
@@ -37,14 +41,18 @@ from elbowroom.errors import UsageError
 )
 @click.option("--no-priorities", is_flag=True, help="All tasks are alike.")
 @click.option("--wait-released", is_flag=True, help="Readers start when their data are forwarded.")
+@dry_run_option
 @json_option
-def factorize(task: Literal["cholesky", "qr"], as_json: bool, **options: Any) -> int:
+def factorize(task: Literal["cholesky", "qr"], as_json: bool, dry_run: bool, **options: Any) -> int:
     """Simulate a factorization in tiles on a cluster (Figs 4.9 to 4.16 of the thesis).
 
     Task graph and broadcasts are those of the real program; kernels take times that are measured on one core
     here, or given. The network is simulated.
     """
     network = network_of(options)
+    if dry_run:
+        block = None if options["times"] is not None else options["block"] or BLOCK
+        return show_planned(api.factorizations.plan_factorization(block), as_json)
     request = api.factorizations.FactorizationRequest(
         task=task,
         rows=options["rows"],
@@ -84,7 +92,7 @@ def factorize(task: Literal["cholesky", "qr"], as_json: bool, **options: Any) ->
 def _times(file: str | None, block: int | None) -> api.factorizations.StepTimes:
     """Read, or measured; a block that contradicts the file is refused."""
     if file is None:
-        return api.factorizations.measure_step_times(320 if block is None else block)
+        return api.factorizations.measure_step_times(BLOCK if block is None else block)
     times = api.factorizations.read_step_times(file)
     if block not in (None, times.block):
         raise UsageError(

@@ -10,6 +10,7 @@ from elbowroom import api
 from elbowroom.api.choices import launcher_names
 from elbowroom.api.quantities import format_size, number, parse_size
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.nic import nic_options, nic_settings
 from elbowroom.cli.options import REPEAT, Output, command, json_option, mpi_option
 from elbowroom.cli.run_options import launch_options
@@ -36,19 +37,23 @@ if TYPE_CHECKING:
 @click.option("--hosts", metavar="A,B", help="Hosts for mpiexec, srun, flux.")
 @click.option("--hostfile", metavar="FILE", help="File of hosts for mpiexec, one per line.")
 @click.option("-o", "--out", type=Output(".json"), metavar="FILE", help="Write it for `show --curve`.")
+@dry_run_option
 @json_option
-def calibrate(as_json: bool, out: str | None, **options: Any) -> int:
+def calibrate(as_json: bool, dry_run: bool, out: str | None, **options: Any) -> int:
     """Measure what n senders of a node get together.
 
     To another node and inside the node, over sizes. Estimates of network time rest on it.
     """
-    found = api.calibrate_network(
-        [parse_size(word.strip(), "sizes") for word in options["sizes"].split(",")],
-        ranks=options["ranks"],
-        nic=nic_settings(options),
-        repeat=options["repeat"],
+    sizes = [parse_size(word.strip(), "sizes") for word in options["sizes"].split(",")]
+    settings: dict[str, Any] = {
+        "ranks": options["ranks"],
+        "nic": nic_settings(options),
+        "repeat": options["repeat"],
         **launch_options(options),
-    )
+    }
+    if dry_run:
+        return show_planned(api.network_calibration.plan_network_calibration(sizes, **settings), as_json)
+    found = api.calibrate_network(sizes, **settings)
     if out is not None:
         api.save_calibration(found, out)
     if as_json:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from elbowroom import api
+from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.options import Group
 from elbowroom.errors import UsageError
 
@@ -75,8 +76,9 @@ def nic() -> None:
 @RANKS_PER_NODE
 @_nodes("--nodes")
 @_name("--name")
+@dry_run_option
 @click.argument("command", nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
-def run(command: tuple[str, ...], **options: Any) -> int:
+def run(command: tuple[str, ...], dry_run: bool, **options: Any) -> int:
     """Run CMD with its ranks on emulated nodes.
 
     Messages between nodes share each node's NIC; messages inside a node are not limited. All ranks are on
@@ -84,4 +86,6 @@ def run(command: tuple[str, ...], **options: Any) -> int:
     """
     settings = nic_settings(options, "bandwidth")
     assert settings is not None
+    if dry_run:
+        return show_planned(api.emulated_nic.plan_behind_nic(command, settings), as_json=False)
     return api.run_behind_nic(command, settings)

@@ -11,6 +11,7 @@ import click
 from elbowroom import api
 from elbowroom.api.quantities import number
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.network_calibration import calibrate
 from elbowroom.cli.nic import nic_options, nic_settings
 from elbowroom.cli.options import Group, Output, json_option
@@ -51,22 +52,20 @@ def profile() -> None:
 )
 @click.option("--mpi", metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
 @nic_options
+@dry_run_option
 @json_option
 @click.argument("command", nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
-def record(command: tuple[str, ...], out: str, as_json: bool, **options: Any) -> int:
+def record(command: tuple[str, ...], out: str, dry_run: bool, as_json: bool, **options: Any) -> int:
     """Run CMD and profile its MPI calls; `record` may be left out.
 
     The exit code is that of CMD. The program is not recompiled.
     """
-    done = api.record_profile(
-        command,
-        out,
-        records=options["records"],
-        mpi=options["mpi"],
-        nic=nic_settings(options),
-        # With --json what the program says is chatter: stdout is for the object.
-        stdout=sys.stderr.fileno() if as_json else None,
-    )
+    settings = {"records": options["records"], "mpi": options["mpi"], "nic": nic_settings(options)}
+    if dry_run:
+        return show_planned(api.profiles.plan_profile(command, out, **settings), as_json)
+    # With --json what the program says is chatter: stdout is for the object.
+    stdout = sys.stderr.fileno() if as_json else None
+    done = api.record_profile(command, out, stdout=stdout, **settings)
     if as_json:
         print_json(done.document)
     else:

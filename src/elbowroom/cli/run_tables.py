@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from elbowroom.api.quantities import duration, format_cores, number, size, span
+from elbowroom.api.quantities import duration, number, short_cores, size, span
 from elbowroom.cli.console import console, new_table, print_wrapped, styled
+from elbowroom.cli.dry_runs import print_builds
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -249,14 +250,14 @@ def print_dry_run(prepared: Prepared) -> None:
         ("metric", ""),
         ("comp", "right"),
         ("comm", "right"),
-        ("cores", ""),
+        ("cores", "wrap"),
     )
     shown = points if len(points) <= MOST_PLANNED else (*points[:FIRST_PLANNED], *points[-LAST_PLANNED:])
     for row, point in enumerate(shown):
         if len(shown) < len(points) and row == FIRST_PLANNED:
             table.add_row(f"… {len(points) - len(shown)} more", *[""] * 6)
-        comm = format_cores(point.comm_cores or (point.comm_core,))
-        cores = f"{format_cores(point.comp_cores) or '-'} beside {comm}"
+        comm = short_cores(point.comm_cores or (point.comm_core,))
+        cores = f"{short_cores(point.comp_cores) or '-'} beside {comm}"
         table.add_row(
             _kernel(point, len(point.comm_cores)),
             str(point.n),
@@ -276,6 +277,7 @@ def print_dry_run(prepared: Prepared) -> None:
         print_wrapped(f"{len(points)} points, {most}: at most {duration(prepared.budget)} in all")
     else:
         print_wrapped(f"{count}: about {duration(prepared.seconds)}{virtual}")
+    print_builds(prepared.builds)
     for command in prepared.commands:
         # One line each, however long: it is there to be copied.
         print(command)

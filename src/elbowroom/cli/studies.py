@@ -9,6 +9,7 @@ import click
 from elbowroom import api
 from elbowroom.api.choices import launcher_names
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.dry_runs import print_builds
 from elbowroom.cli.options import DURATION, NOISY, REPEAT, command, json_option, mpi_option
 from elbowroom.cli.run_options import launch_options, virtual_options
 from elbowroom.errors import UsageError
@@ -164,6 +165,7 @@ def _print_plan(planned: StudyPlan) -> None:
     where = " (virtual)" if planned.virtual else ""
     time = api.studies.duration(planned.seconds)
     print_wrapped(f"on {planned.machine}{where}, {planned.hosts} hosts: about {time}")
+    print_builds(planned.builds)
     print()
     table = new_table(("run", ""), ("plan", ""), ("points", "right"), ("time", "right"), ("", "wrap"))
     for run in planned.runs:

@@ -8,6 +8,7 @@ import click
 
 from elbowroom import api
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.options import NOISY, Output, json_option
 from elbowroom.cli.trace_progress import name_list, run_steps
 
@@ -34,25 +35,23 @@ from elbowroom.cli.trace_progress import name_list, run_steps
     metavar="FILE",
     help="Draw figures (.svg, .png), or write a page (.html).",
 )
+@dry_run_option
 @json_option
 @click.argument("command", nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
-def trace_flushes(command: tuple[str, ...], **options: Any) -> int:
+def trace_flushes(command: tuple[str, ...], dry_run: bool, **options: Any) -> int:
     """Measure what CMD loses in runs in which the recorder flushes its buffers to a file.
 
     Runs with flushes, each at another time, alternate with runs without. Exit code 3 means that the cost is
     unknown.
     """
+    settings = {
+        "adapters": name_list(options["adapters"]),
+        **{name: options[name] for name in ("repeat", "metric", "mpi")},
+    }
+    if dry_run:
+        return show_planned(api.flush_cost.plan_flushes(command, **settings), options["as_json"])
     with run_steps() as step:
-        costs = api.trace_flushes(
-            command,
-            repeat=options["repeat"],
-            metric=options["metric"],
-            rate=options["rate"],
-            adapters=name_list(options["adapters"]),
-            mpi=options["mpi"],
-            seed=options["seed"],
-            step=step,
-        )
+        costs = api.trace_flushes(command, rate=options["rate"], seed=options["seed"], step=step, **settings)
     if options["out"] is not None:
         api.save_flush_figure(costs, options["out"])
     if options["as_json"]:

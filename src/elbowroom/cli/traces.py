@@ -15,6 +15,7 @@ from elbowroom.api.quantities import number, parse_cores
 from elbowroom.api.shell import is_stdout
 from elbowroom.cli import trace_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.options import FIGURE, NOISY, Group, Output, json_option
 from elbowroom.cli.trace_flushes import trace_flushes
 from elbowroom.cli.trace_overlap import trace_overlap
@@ -75,28 +76,27 @@ def trace() -> None:
     help="Adapters to load: mpi,starpu,omp; default: those that the program needs.",
 )
 @click.option("--mpi", metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
+@dry_run_option
 @json_option
 @click.argument("command", **_COMMAND)
-def record(command: tuple[str, ...], **options: Any) -> int:
+def record(command: tuple[str, ...], dry_run: bool, **options: Any) -> int:
     """Run CMD and record a trace: `elbowroom trace record -- mpirun -n 4 ./app`.
 
     The exit code is that of CMD. MPI, StarPU and OpenMP are traced without recompiling the program.
     """
-    done = api.record_trace(
-        command,
-        options["out"],
-        categories=name_list(options["categories"]),
-        without=name_list(options["without"]) or (),
-        buffer=options["buffer"],
-        policy=options["policy"],
-        core=options["core"],
-        sync_seconds=options["sync_seconds"],
-        clock=options["clock"],
-        adapters=name_list(options["adapters"]),
-        mpi=options["mpi"],
-        # With --json what the program says is chatter: stdout is for the object.
-        stdout=sys.stderr.fileno() if options["as_json"] else None,
-    )
+    settings = {
+        "categories": name_list(options["categories"]),
+        "without": name_list(options["without"]) or (),
+        "adapters": name_list(options["adapters"]),
+        **{name: options[name] for name in ("buffer", "policy", "core", "sync_seconds", "clock", "mpi")},
+    }
+    if dry_run:
+        return show_planned(
+            api.trace_recorder.plan_trace(command, options["out"], **settings), options["as_json"]
+        )
+    # With --json what the program says is chatter: stdout is for the object.
+    stdout = sys.stderr.fileno() if options["as_json"] else None
+    done = api.record_trace(command, options["out"], stdout=stdout, **settings)
     if options["as_json"]:
         print_json(done.document())
     else:
@@ -296,29 +296,25 @@ def sync(directory: str, report: str | None, as_json: bool) -> int:
     metavar="FILE",
     help="Draw a figure (.svg, .png), or write a page (.html).",
 )
+@dry_run_option
 @json_option
 @click.argument("command", **_COMMAND)
-def overhead(command: tuple[str, ...], **options: Any) -> int:
+def overhead(command: tuple[str, ...], dry_run: bool, **options: Any) -> int:
     """Measure the overhead of recording CMD, and whether its trace can be trusted.
 
     Runs CMD alternately with and without a recorder. Exit code 3 means that the machine is too noisy.
     """
     threads = options["threads"]
+    settings = {
+        "threads": None if threads is None else parse_cores(threads, "threads"),
+        "limit": options["limit"] / 100,
+        "adapters": name_list(options["adapters"]),
+        **{name: options[name] for name in ("repeat", "categories", "metric", "buffer", "mpi")},
+    }
+    if dry_run:
+        return show_planned(api.recording_cost.plan_overhead(command, **settings), options["as_json"])
     with run_steps() as step:
-        costs = api.trace_overhead(
-            command,
-            repeat=options["repeat"],
-            categories=options["categories"],
-            threads=None if threads is None else parse_cores(threads, "threads"),
-            metric=options["metric"],
-            rate=options["rate"],
-            limit=options["limit"] / 100,
-            buffer=options["buffer"],
-            adapters=name_list(options["adapters"]),
-            mpi=options["mpi"],
-            seed=options["seed"],
-            step=step,
-        )
+        costs = api.trace_overhead(command, rate=options["rate"], seed=options["seed"], step=step, **settings)
     if options["out"] is not None:
         api.save_overhead_figure(costs, options["out"])
     if options["as_json"]:

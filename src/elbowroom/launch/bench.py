@@ -63,6 +63,7 @@ def run_bench(
         patience=PATIENCE_S,
         leaves_nothing=True,
         late="try again with fewer repetitions",
+        doing=f"measuring {bench.subject}",
     )
     lines: list[Any] = [line for line in done.stdout.splitlines() if line.startswith("{")]
     try:

@@ -17,9 +17,8 @@ from typing import NamedTuple
 from elbowroom.errors import MachineError
 from elbowroom.files import lock
 from elbowroom.launch.processes import Finished, run
+from elbowroom.launch.status import Status
 
-PERIOD = 2.0
-"""Seconds between two lines of progress where stderr is no terminal."""
 _BETWEEN = 0.2
 _UNUSED_DAYS = 7
 _KEPT_LINES = 12
@@ -50,35 +49,6 @@ class Target(NamedTuple):
     def subject(self) -> str:
         """`text` without what is said of the time in brackets."""
         return self.text.partition(" (")[0]
-
-
-class Status:
-    """How far something is that takes long, on stderr: one line that is rewritten on a terminal, elsewhere a
-    line every PERIOD seconds.
-    """
-
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-        self._shown = -PERIOD
-        self._drawn = False
-
-    def show(self, text: str) -> None:
-        """Shows the text and the seconds since the beginning, if a line is due."""
-        spent = time.monotonic() - self._begun
-        if sys.stderr.isatty():
-            line = f"{text}, {spent:.0f} s"[: shutil.get_terminal_size().columns - 1]
-            sys.stderr.write(f"\r\033[K{line}")
-            self._drawn = True
-        elif spent - self._shown >= PERIOD:
-            self._shown = spent
-            sys.stderr.write(f"{text}, {spent:.0f} s\n")
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        """Removes the line from a terminal."""
-        if self._drawn:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
 
 
 class Locked(NamedTuple):

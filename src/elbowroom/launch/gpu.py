@@ -35,6 +35,7 @@ def gpu_facts(program: Callable[[], Path] | None = None) -> GpuFacts | Failure:
         [str((program or build.gpu_bench)()), "facts", *map(str, library_folders())],
         field="gpu-bench",
         patience=_PATIENCE,
+        doing="looking at the accelerator",
     )
     try:
         return parse_gpu_facts(done.stdout.encode())

@@ -59,7 +59,13 @@ def kernel_rate(
 
 def _run(probe: Path | str, arguments: list[str], patience: float) -> str:
     command = [str(probe), *arguments]
-    done = run(command, field="probe", patience=patience, hint="see `elbowroom doctor`")
+    done = run(
+        command,
+        field="probe",
+        patience=patience,
+        hint="see `elbowroom doctor`",
+        doing=f"running the probe ({arguments[0]})",
+    )
     if done.code != 0:
         raise MachineError(
             done.last_line,

@@ -28,7 +28,7 @@ _FOLDERS = ("trace-libraries",)
 """What `given` names as a folder."""
 
 _building_s = 0.0
-_dry = False
+_unbuilt: list[str] | None = None
 
 
 def given(name: str) -> Path | None:
@@ -49,19 +49,22 @@ def given(name: str) -> Path | None:
 
 
 @contextmanager
-def dry_run() -> Iterator[None]:
-    """Nothing is built meanwhile: `kept` answers where a program that is missing will be."""
-    global _dry
-    before, _dry = _dry, True
+def dry_run() -> Iterator[list[str]]:
+    """Nothing is built meanwhile: `kept` answers where a program that is missing will be. The list gets a
+    description of each such program.
+    """
+    global _unbuilt
+    before = _unbuilt
+    _unbuilt = [] if before is None else before
     try:
-        yield
+        yield _unbuilt
     finally:
-        _dry = before
+        _unbuilt = before
 
 
 def is_dry_run() -> bool:
     """Whether nothing is built now, and no program can be expected."""
-    return _dry
+    return _unbuilt is not None
 
 
 def kept(target: Target, kind: str, key: str) -> Path:
@@ -73,7 +76,11 @@ def kept(target: Target, kind: str, key: str) -> Path:
         return shared  # also where this user may only read it
     folder = cache_folder(kind) / key
     first = folder / name
-    if first.exists() or _dry:
+    if first.exists():
+        return first
+    if _unbuilt is not None:
+        if target.text not in _unbuilt:
+            _unbuilt.append(target.text)
         return first
     begun = time.monotonic()
     with locked(folder, target) as mine:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
+from elbowroom.launch import status
 
 _PR_SET_PDEATHSIG = 1
 _ROUNDS = 3
@@ -76,6 +77,7 @@ def run(
     merged: bool = False,
     leaves_nothing: bool = False,
     watch: Callable[[str], None] | None = None,
+    doing: str = "",
     pass_fds: Sequence[int] = (),
     hint: str = "try again",
     late: str = "stop other programs here, and try again",
@@ -85,8 +87,8 @@ def run(
 
     `given` is its stdin, `env` its whole environment; `merged`: stderr goes into stdout. `leaves_nothing`: it
     dies with this process, and processes that it leaves behind are killed. `watch` gets the last lines of its
-    stdout twice a second. The command inherits the open files `pass_fds`. At the time limit, and if this
-    process is interrupted, it is killed with all that it started.
+    stdout twice a second, or `doing` is said on stderr every two seconds. The command inherits the open files
+    `pass_fds`. At the time limit, and if this process is interrupted, it is killed with all that it started.
 
     Raises `error` (with `hint`) if it cannot be started, MachineError (with the hint `late`) if it has not
     ended after `patience` seconds.
@@ -110,7 +112,8 @@ def run(
         )
         ended = False
         try:
-            ended = _wait(process, patience, None if watch is None else lambda: watch(_last_lines(out)))
+            look = None if watch is None else lambda: watch(_last_lines(out))
+            ended = _wait(process, patience, look, doing)
             wall = time.monotonic() - begun
         finally:
             if leaves_nothing or not ended:
@@ -141,6 +144,7 @@ def run_program(
         env=env,
         merged=True,
         leaves_nothing=True,
+        doing=f"running {os.path.basename(words[0])}",
         hint="correct the path",
         late="raise the limit: --timeout",
         error=UsageError,
@@ -173,12 +177,14 @@ def _last_lines(file: Any) -> str:
     return os.pread(file.fileno(), _TAIL, max(0, size - _TAIL)).decode(errors="replace")
 
 
-def _wait(process: subprocess.Popen[bytes], patience: float | None, watch: Callable[[], None] | None) -> bool:
+def _wait(
+    process: subprocess.Popen[bytes], patience: float | None, watch: Callable[[], None] | None, doing: str
+) -> bool:
     """Waits for the process; False if it has not ended after `patience` seconds.
 
     Popen.wait with a time limit polls every 50 ms, which would be part of the measured time.
     """
-    if patience is None and watch is None:
+    if patience is None and watch is None and not doing:
         process.wait()
         return True
     end = time.monotonic() + min(1e6 if patience is None else patience, 1e6)
@@ -186,7 +192,7 @@ def _wait(process: subprocess.Popen[bytes], patience: float | None, watch: Calla
     try:
         waiter = select.poll()
         waiter.register(handle, select.POLLIN)
-        ended = False
+        ended = bool(doing and status.poll(waiter, end, doing))
         while not ended and (left := end - time.monotonic()) > 0:
             ended = bool(waiter.poll((left if watch is None else min(left, _WATCH)) * 1000))
             if not ended and watch is not None:

@@ -22,8 +22,9 @@ from typing import IO, Literal, NamedTuple, Protocol
 import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch import build, launch_line
+from elbowroom.launch import build, launch_line, native
 from elbowroom.launch.launch_line import DIRECT, SUFFIXES, forwarded, launcher_of
+from elbowroom.launch.launcher import Launch
 from elbowroom.launch.launchers import DEFAULT, detect
 from elbowroom.launch.mpi import (
     Mpi,
@@ -143,6 +144,11 @@ class RecordedCommand(NamedTuple):
     adapters: tuple[Adapter, ...]
     mpi: Mpi | None
     notes: tuple[str, ...]
+
+    def line(self) -> str:
+        """As one would type it into a shell with this process's environment."""
+        added = {name: value for name, value in self.env.items() if os.environ.get(name) != value}
+        return Launch(command=self.command, env=added).line()
 
 
 def prepare(
@@ -372,7 +378,8 @@ def _adapters_in(folder: Path, settings: Preloaded, adapters: Sequence[Adapter])
     paths = []
     for name in adapters:
         path = folder / settings.library(name)
-        if not path.exists():
+        # In a dry run the folder may not be built yet.
+        if not path.exists() and not (native.is_dry_run() and not folder.exists()):
             raise UsageError("this adapter is not there", field="adapters", value=name, hint=_MISSING[name])
         paths.append(path)
     return paths

@@ -35,7 +35,7 @@ def simulate(machine: Mapping[str, Any], experiments: Sequence[Mapping[str, Any]
     """
     request = msgspec.json.encode({"node": machine, "experiments": list(experiments)})
     path = build.simulator()
-    done = run([str(path)], field="simulator", given=request + b"\n", patience=PATIENCE_S)
+    done = run([str(path)], field="simulator", given=request + b"\n", patience=PATIENCE_S, doing="simulating")
     lines = done.stdout.splitlines()
     if done.code == 0 and len(lines) == len(experiments):
         return [msgspec.json.decode(line, type=Observation) for line in lines]
@@ -63,6 +63,7 @@ def simulate_clocks(request: Mapping[str, Any]) -> SimulatedClocks:
         given=msgspec.json.encode(request) + b"\n",
         patience=PATIENCE_S,
         late="try again with fewer clocks",
+        doing="simulating",
     )
     try:
         if done.code == 0:
@@ -88,6 +89,7 @@ def simulate_broadcast(request: BroadcastRequest) -> SimulatedBroadcast:
         field="broadcast-simulator",
         patience=PATIENCE_S,
         late="try again with fewer recipients",
+        doing="simulating",
     )
     try:
         if done.code == 0:
@@ -118,6 +120,7 @@ def simulate_factorization(request: FactorizationRequest) -> SimulatedFactorizat
         field="taskflow-simulator",
         patience=FACTORIZATION_PATIENCE_S,
         late="try again with fewer tiles",
+        doing="simulating",
     )
     if done.code == 0:
         return msgspec.json.decode(done.stdout, type=SimulatedFactorization)
@@ -210,6 +213,7 @@ def predict_broadcasts(network: Network, cases: Sequence[BroadcastCase]) -> list
         given=given,
         patience=PATIENCE_S,
         late="try again with fewer recipients",
+        doing="simulating",
     )
     if done.code == 0:
         return msgspec.json.decode(done.stdout, type=list[PredictedBroadcast])

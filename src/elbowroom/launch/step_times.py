@@ -13,18 +13,26 @@ from elbowroom.launch.mpi import launch_environment
 from elbowroom.launch.processes import run
 
 PATIENCE_S = 300.0
+FIRST_GUESS = 5.0
+"""Seconds that it takes for tiles of 320 rows, about."""
+
+
+def times_command(block: int) -> list[str]:
+    """The words of the program that times the kernels."""
+    return [str(build.application("factorizations-inline")), "times", f"--block={block}"]
 
 
 def time_steps(block: int) -> StepTimes:
     """The least times of some repetitions, for tiles of `block` rows. MachineError where the program cannot
     be built, or fails.
     """
-    path = build.application("factorizations-inline")
+    command = times_command(block)
     done = run(
-        [str(path), "times", f"--block={block}"],
+        command,
         field="factorizations-inline",
         patience=PATIENCE_S,
         late="give smaller tiles",
+        doing="measuring the kernels of factorizations",
         env={**os.environ, **launch_environment()},
     )
     try:
@@ -33,6 +41,6 @@ def time_steps(block: int) -> StepTimes:
         raise MachineError(
             f"the program failed (exit code {done.code}): {done.last_line}",
             field="factorizations-inline",
-            value=str(path),
+            value=command[0],
             hint="remove it, so that it is built again",
         ) from error

@@ -20,6 +20,7 @@ from typing import IO, NamedTuple
 from elbowroom.documents import encode
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import disk_error, read_document, write_atomically
+from elbowroom.launch import status
 from elbowroom.launch.processes import kill_all, run_program, start
 from elbowroom.measure.colocation_commands import shared_environment
 from elbowroom.measure.manifest import Tell
@@ -246,8 +247,7 @@ def _share(
             by_handle[handle] = job
             waiter.register(handle, select.POLLIN)
         while not all(job.seconds for job in jobs):
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            ended = waiter.poll(None if left is None else left * 1000)
+            ended = status.poll(waiter, deadline, f"running {' beside '.join(names)}")
             if not ended:
                 raise MachineError(
                     f"did not end within {patience:g} s beside each other",

@@ -98,6 +98,11 @@ def measured_store_factor(
     return stores.infer(STORES, plain, non_temporal)
 
 
+def count_starts(cores: int) -> int:
+    """How often the functions above start the probe for each repetition, on a first socket of `cores`."""
+    return len(_counts(cores)) * (1 + len(CURSORS)) + 2 * len({1, cores})
+
+
 def _working_set(machine: Machine, cores: int) -> int:
     """Bytes of each of these cores."""
     return max(LEAST_SET, OVER_CACHE * machine.last_level_cache // cores)

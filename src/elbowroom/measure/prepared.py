@@ -32,7 +32,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A plan made concrete on a machine, before anything is measured. `budget`: seconds of a real machine's
-    run, 0 without limit; `units` are then those at most.
+    run, 0 without limit; `units` are then those at most. `builds`: what must be built first, in a dry run.
     """
 
     plan: Plan
@@ -44,3 +44,4 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     measured_seconds: float
     commands: tuple[str, ...]
     budget: float = 0.0
+    builds: tuple[str, ...] = ()

@@ -116,7 +116,7 @@ class PlannedExhibit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What `study --dry-run --json` prints; `seconds` for all runs."""
+    """What `study --dry-run --json` prints; `seconds` for all runs; `builds`: what would be built first."""
 
     schema: str = "elbowroom/study-plan"
     version: int = 1
@@ -127,6 +127,7 @@ class StudyPlan(msgspec.Struct, frozen=True, kw_only=True):
     virtual: bool
     quick: bool
     seconds: float
+    builds: tuple[str, ...] = ()
     runs: tuple[PlannedRun, ...]
     exhibits: tuple[PlannedExhibit, ...]
 

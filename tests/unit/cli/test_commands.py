@@ -9,10 +9,14 @@ import sys
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 
-from elbowroom import cli
+from elbowroom import api, cli
+from elbowroom.api.quantities import parse_cores
+from elbowroom.cli import run_tables
 from elbowroom.cli.commands import COMMANDS, group
+from elbowroom.cli.options import OTHER_WORDS
 from elbowroom.verbs.declaration import VERBS, command_of
 
 
@@ -72,15 +76,56 @@ def test_a_long_plan_is_printed_with_its_first_and_last_points(capfd: pytest.Cap
     assert total - int(more.split()[1]) == 36
 
 
+def test_every_core_of_a_long_list_is_in_the_table_of_a_dry_run(capfd: pytest.CaptureFixture[str]) -> None:
+    prepared = api.dry_run("quick", machine="henri")
+    cores = tuple(number for number in range(0, 192, 2) if number % 14)
+    point = msgspec.structs.replace(prepared.expansion.points[0], comp_cores=cores, n=len(cores))
+    expansion = msgspec.structs.replace(prepared.expansion, points=(point,))
+    run_tables.print_dry_run(msgspec.structs.replace(prepared, expansion=expansion))
+    out = capfd.readouterr().out
+    head = next(line for line in out.splitlines() if "cores" in line and "kernel" in line)
+    rows = out.split(head)[1].splitlines()
+    listed = " ".join(row[head.index("cores") :].strip() for row in rows).partition(" beside ")[0]
+    assert parse_cores(listed.strip()) == cores
+    assert max(map(len, out.splitlines()[:8])) <= 80
+
+
+def path_of(place: str) -> list[str]:
+    """The words that lead to a group."""
+    return [] if place == "elbowroom" else [place]
+
+
 @pytest.mark.parametrize(
-    ("word", "meant"), [("csv", "export RUN --format csv"), ("measure", "run PLAN"), ("plot", "report RUN")]
+    ("place", "word", "meant"),
+    [(place, word, meant) for place, words in OTHER_WORDS.items() for word, meant in words.items()],
 )
 def test_a_word_of_other_tools_names_the_command_that_does_it(
-    word: str, meant: str, capfd: pytest.CaptureFixture[str]
+    place: str, word: str, meant: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.run([word]) == 2
+    assert cli.run([*path_of(place), word]) == 2
     assert f"did you mean `elbowroom {meant}`?" in " ".join(capfd.readouterr().err.split())
-    assert meant.split()[0] in group.commands
+    command = group.commands[meant.split()[0]]
+    if isinstance(command, click.Group):
+        command = command.commands[meant.split()[1]]
+    options = {option for parameter in command.params for option in parameter.opts}
+    own = meant.partition(" -- ")[0].split()
+    assert {part for part in own if part.startswith("-")} <= options
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["trace", "true", "-x"], "elbowroom trace record -- true …"),
+        (["nic", "true"], "elbowroom nic run --bandwidth RATE -- true …"),
+        (["trace", "recrod"], "did you mean 'record'"),
+        (["tracee"], "did you mean 'trace'"),
+    ],
+)
+def test_a_program_or_a_mistyped_name_gets_a_guess(
+    words: list[str], meant: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(words) == 2
+    assert meant in " ".join(capfd.readouterr().err.split())
 
 
 def test_runs_that_are_not_trusted_for_one_reason_are_named_in_one_warning(

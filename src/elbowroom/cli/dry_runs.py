@@ -1,0 +1,49 @@
+"""`--dry-run` of commands that start programs: what would be built and started, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from elbowroom import api
+from elbowroom.cli.console import print_json, print_wrapped
+
+if TYPE_CHECKING:
+    from elbowroom.api.dry_runs import PlannedStart, PlannedStarts
+
+dry_run_option = click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print what would be built and started, and for how long; build and start nothing.",
+)
+
+
+def print_builds(builds: Sequence[str]) -> None:
+    """What would be built before anything is started."""
+    for text in builds:
+        print_wrapped(f"to build first: {text}")
+
+
+def show_planned(planned: PlannedStarts, as_json: bool) -> int:
+    """Prints the plan; the exit code."""
+    if as_json:
+        print_json(planned)
+        return 0
+    print_builds(planned.builds)
+    for start in planned.starts:
+        print_wrapped(f"{start.what}: {_extent(start)}", style="bold")
+        for command in start.commands:
+            # One line, however long: it is there to be copied.
+            print(command)
+    if not planned.starts:
+        print_wrapped("Nothing would be started.")
+    return 0
+
+
+def _extent(start: PlannedStart) -> str:
+    if start.seconds is not None:
+        often = "" if start.times == 1 else f"{start.times} times, "
+        return f"{often}about {api.quantities.duration(start.seconds)} in all"
+    return "as long as it takes" if start.times == 1 else f"{start.times} times, each as long as it takes"
