@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
@@ -208,3 +209,26 @@ def test_an_installed_library_is_found_by_cmake_and_pkg_config(tmp_path: Path) -
     response = TOOLS["run"]("pkg-config", "--variable=includedir", str(result)).stdout.strip()
     assert (Path(response) / "elbowroom" / "predict.h").exists()
     assert "-lelbow_predict" in TOOLS["run"]("pkg-config", "--libs", str(result)).stdout
+
+
+def test_the_lines_of_the_page_link_a_program_that_finds_its_library(tmp_path: Path) -> None:
+    """docs/reference/libraries.md: with -rpath, with LD_LIBRARY_PATH, and what is said without either."""
+    TOOLS["built"]("elbow_predict", "libelbow_predict.so")
+    prefix = tmp_path / "prefix"
+    options = ("--prefix", str(prefix), "--component", "predict")
+    assert TOOLS["run"]("cmake", "--install", str(TOOLS["tree"]()), *options).returncode == 0
+    (package,) = prefix.rglob("elbow_predict.pc")
+    assert "at run time by -Wl,-rpath" in package.read_text().splitlines()[0]
+    page = (TOOLS["ROOT"] / "docs" / "reference" / "libraries.md").read_text(encoding="utf-8")
+    _, with_rpath, with_variable = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "app.c").write_text((TOOLS["ROOT"] / "lib" / "predict" / "example.c").read_text())
+    folder = (
+        f"export PREFIX={prefix} PKG_CONFIG_PATH={package.parent}; cd {tmp_path}; unset LD_LIBRARY_PATH\n"
+    )
+    for lines in (with_rpath, with_variable):
+        # The folder of libraries has another name on some systems.
+        text = folder + lines.replace("$PREFIX/lib/pkgconfig", str(package.parent))
+        done = TOOLS["run"]("sh", "-c", text.replace("$PREFIX/lib ", f"{package.parents[1]} "))
+        assert "usage: ./app" in done.stderr, done.stderr
+    done = TOOLS["run"]("sh", "-c", f"{folder}./app")
+    assert "error while loading shared libraries: libelbow_predict.so.0.1" in done.stderr
