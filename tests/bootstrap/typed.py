@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from console_lines import BUDGET, Line, created, lines, reason_not_to_type, typed, unavailable  # noqa: E402
 
 LIMIT = 600
-"""Seconds for one line."""
+"""Seconds for one line, of which each is as many on a machine where processes wait for cores."""
 SILENT = 4.0
 """Seconds without output: 2 and as many for a machine that is busy, more where processes wait for cores."""
 
@@ -83,6 +83,11 @@ PREPARE = (
 """What a reader has: programs, runs, models, profiles and a trace, made with stand-ins."""
 
 
+def slowness() -> float:
+    """How much longer a command may take here: the processes that are ready to run for each core."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 class Outcome(NamedTuple):
     """What a line did: its exit code, seconds, the longest silence, and what it printed last."""
 
@@ -114,7 +119,7 @@ def shell(text: str, folder: Path) -> Outcome:
             output = (output + data)[-20_000:]
             if not data:
                 break
-        elif now - begun > LIMIT:
+        elif now - begun > LIMIT * slowness():
             os.killpg(process.pid, 9)
     return Outcome(process.wait(), time.monotonic() - begun, silence, output.decode(errors="replace"))
 
@@ -170,8 +175,7 @@ def verdict(line: Line, done: Outcome) -> str:
         return ""
     if done.code not in (0, 3):
         return f"exit code {done.code}"
-    patience = SILENT * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    return f"silent for {done.silence:.1f} s" if done.silence > patience else ""
+    return f"silent for {done.silence:.1f} s" if done.silence > SILENT * slowness() else ""
 
 
 def main() -> int:

@@ -19,6 +19,7 @@ from elbowroom.api.runs import Run, chatter, open
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.files import check_writable, disk_error
+from elbowroom.launch import status
 from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
 from elbowroom.measure import adaptive
 from elbowroom.measure import curves as measured_curves
@@ -134,7 +135,8 @@ def _fit(
                 hint="measure more numbers of cores: elbowroom run model (on a machine with more cores)",
             )
         source = _provenance(sources, collected.layout.nodes, collected)
-        document = fitting.fit(collected.curves, source, created=created, gpu=gpu)
+        with status.computing("fitting the models"):
+            document = fitting.fit(collected.curves, source, created=created, gpu=gpu)
         if store_factor is not None:
             known = (*document.validity, store_factor.sentence)
             document = msgspec.structs.replace(document, validity=known)

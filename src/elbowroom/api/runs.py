@@ -17,6 +17,7 @@ from elbowroom.draw.table import TextTable as TextTable
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.experiments.diffusion.rows import rows
 from elbowroom.files import write_atomically, wrong_kind
+from elbowroom.launch.status import computing
 from elbowroom.machine.topology import Machine as Machine
 from elbowroom.measure import export, results
 from elbowroom.measure.explanation import observed
@@ -171,7 +172,8 @@ class Run:
         target = Path(path) if path is not None else self._folder.report_path
         shown, doubts = modelled(self, models)
         shown_job = None if job is None else jobbed(self, shown, job)
-        write_atomically(target, render(page_of(self._results, shown, doubts, shown_job)).encode())
+        with computing("writing the report"):
+            write_atomically(target, render(page_of(self._results, shown, doubts, shown_job)).encode())
         return target
 
     def export(self, kind: Format, path: Path | str) -> list[Path]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import shutil
 import sys
+import threading
 import time
+from collections.abc import Iterator
 
 PERIOD = 2.0
 """Seconds between two lines where stderr is no terminal, and until the first one of a wait."""
@@ -55,4 +58,26 @@ def poll(waiter: select.poll, deadline: float | None, doing: str) -> list[tuple[
                 return events
             status.show(doing)
     finally:
+        status.close()
+
+
+@contextlib.contextmanager
+def computing(doing: str) -> Iterator[None]:
+    """Says `doing` and the seconds every PERIOD seconds while this process computes. It takes a thread: not to
+    be used while something is measured.
+    """
+    ended = threading.Event()
+    status = Status()
+
+    def say() -> None:
+        while not ended.wait(PERIOD):
+            status.show(doing)
+
+    thread = threading.Thread(target=say, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
         status.close()

@@ -19,6 +19,7 @@ from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import decode
 from elbowroom.launch.session import Conversation, SessionLost
+from elbowroom.launch.status import computing
 from elbowroom.measure.agenda import BudgetClock
 from elbowroom.measure.loop import Loop, groups, remaining
 from elbowroom.measure.manifest import (
@@ -370,7 +371,8 @@ class _AdaptiveLoop:
         if curves is None:
             return None
         try:
-            return flow_fit.fit(curves, seed=self.folder.manifest.seed)
+            with computing("choosing the next point"):
+                return flow_fit.fit(curves, seed=self.folder.manifest.seed)
         except UsageError:
             return None
 

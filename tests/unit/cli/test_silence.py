@@ -6,11 +6,14 @@ import io
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+import elbowroom
 from elbowroom import cli
+from elbowroom.errors import UsageError
 from elbowroom.launch import native, status
 
 PATIENCE = 30
@@ -113,3 +116,32 @@ def test_a_build_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert cli.run(["simulate", "--machine", "henri"]) == 1
     terminal.check()
     assert "[configuring] the simulator" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "doing"),
+    [
+        ("fit {run} -o m.json", "elbowroom.models.fit.fit", "fitting the models"),
+        ("report {run} -o r.html", "elbowroom.api.runs.render", "writing the report"),
+    ],
+)
+def test_a_long_computation_says_what_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, place: str, doing: str
+) -> None:
+    """It goes on when it was heard of."""
+    terminal = Terminal(tmp_path / "release", is_terminal=False)
+
+    def slow(*_words: object, **_options: object) -> None:
+        terminal.started.touch()
+        end = time.monotonic() + PATIENCE
+        while not (tmp_path / "release").exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        raise UsageError("is enough", field="test")
+
+    monkeypatch.chdir(tmp_path)
+    run = elbowroom.run("quick", machine="henri", out="r", report=False, tell=lambda _: None)
+    monkeypatch.setattr(place, slow)
+    monkeypatch.setattr(status, "PERIOD", 0.05)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert cli.run(words.format(run=run.path).split()) == 2
+    assert doing in terminal.getvalue()
