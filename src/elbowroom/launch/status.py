@@ -63,8 +63,8 @@ def poll(waiter: select.poll, deadline: float | None, doing: str) -> list[tuple[
 
 @contextlib.contextmanager
 def computing(doing: str) -> Iterator[None]:
-    """Says `doing` and the seconds every PERIOD seconds while this process computes. It takes a thread: not to
-    be used while something is measured.
+    """Says `doing` and the seconds every PERIOD seconds while this process computes. It takes a thread, so it
+    must not be used while something is measured.
     """
     ended = threading.Event()
     status = Status()
