@@ -63,6 +63,11 @@ command = "mpirun -n {ranks} ./ft"
 [apps.CG]
 command = "mpirun -n {ranks} ./cg"
 """
+COLLECTIVE = """
+[collective]
+operation = "allreduce"
+size = "1MiB"
+"""
 PREPARE = (
     "$CHECKOUT/.elbowroom/venv/bin/python $CHECKOUT/tests/made_overlap.py profile.json",
     "for name in before after; do elbowroom trace overlap profile.json --json > $name.json; done",
@@ -134,6 +139,7 @@ def prepared(home: Path) -> Path:
         (folder / "app.c").write_text(APP)
         shutil.copy(ROOT / "docs" / "guide" / "job.toml", folder)
         (folder / "apps.toml").write_text(APPS)
+        (folder / "collective.toml").write_text((folder / "job.toml").read_text() + COLLECTIVE)
         (folder / "load.toml").write_text(first_toml_block(ROOT / "docs" / "guide" / "predict.md"))
         for text in PREPARE:
             done = shell(text, folder)
