@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,3 +131,25 @@ def test_quoted_output_is_what_the_commands_print(
                     f"$ {command}\n{' '.join(piece)}\nis not in\n{printed}"
                 )
     assert compared
+
+
+EXPORT = re.compile(
+    r"^```console\n\$ elbowroom export runs/RUN --format (\w+) -o (\S+)\n```\n+```text\n(.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "quoted"),
+    EXPORT.findall((ROOT / "docs" / "reference" / "exports.md").read_text(encoding="utf-8")),
+    ids=lambda value: value if len(value) < 12 else "",
+)
+def test_quoted_exports_are_those_of_the_run_in_the_source_tree(
+    kind: str, name: str, quoted: str, tmp_path: Path
+) -> None:
+    run = tmp_path / "quick"
+    shutil.copytree(ROOT / "tests" / "data" / "quick", run)
+    assert cli.run(["export", str(run), "--format", kind, "-o", str(tmp_path / name)]) == 0
+    printed = words_of((tmp_path / name).read_text())
+    for piece in pieces(quoted):
+        assert contains(printed, piece, 0.0), f"{' '.join(piece)} is not in {name}"
