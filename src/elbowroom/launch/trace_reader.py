@@ -16,14 +16,14 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
 from elbowroom.errors import MachineError, UsageError
-from elbowroom.launch import build
+from elbowroom.launch import build, status
 
 DOUBTFUL = 3
 """Exit code of trace-reader: done, but times are not to be trusted."""
@@ -206,7 +206,9 @@ def _started(words: Sequence[str], tell: Tell | None) -> Iterator[_ReaderProcess
             f"cannot be started ({why})", field="trace-reader", value=str(path), hint="try again"
         ) from error
     try:
-        yield running
+        # A reader that tells how far it is has a bar.
+        with nullcontext() if tell is not None else status.computing("reading the trace"):
+            yield running
     except BaseException:
         # A KeyboardInterrupt has reached it as well; otherwise nobody reads what it says any longer.
         running.process.terminate()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import elbowroom
+import trace_stand_ins
 from elbowroom import cli
 from elbowroom.errors import UsageError
 from elbowroom.launch import native, status
@@ -68,6 +69,7 @@ COMMANDS = {
     "simulate --machine henri": "ELBOWROOM_SIMULATOR",
     "trace simulate-clocks": "ELBOWROOM_CLOCK_SIMULATOR",
     "run quick --no-report": "ELBOWROOM_PROBE",
+    "trace check t": "ELBOWROOM_TRACE_READER",
     "trace overhead --repeat 5 -- ./slow": "",
     "trace flushes --repeat 5 -- ./slow": "",
     "advise henri --job verified.toml --verify": "",
@@ -90,6 +92,7 @@ def test_a_command_says_that_it_waits(
         '{comm_threads} {cores_other} {comp_node_other} {w}"\n'
     )
     (tmp_path / "apps.toml").write_text("cores = 2\n[apps.a]\ncommand = './slow'\n")
+    trace_stand_ins.recorded(tmp_path / "t")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(status, "PERIOD", 0.05)
     monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((80, 24)))
