@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from elbowroom.launch import native
-from elbowroom.measure.session import Prepared
+from elbowroom.measure.prepared import Prepared
 
 
 class PlannedStart(msgspec.Struct, frozen=True, kw_only=True):
