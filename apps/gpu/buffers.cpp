@@ -61,6 +61,19 @@ const char* const kWrong = "the copied bytes are not those of the source";
 
 }  // namespace
 
+std::uint64_t random_bits(std::uint64_t seed) { return hash(seed); }
+
+float real_of(std::uint16_t brain) {
+  const std::uint32_t bits = static_cast<std::uint32_t>(brain) << 16U;
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+float brain_at(std::uint64_t index, std::uint64_t seed) {
+  return real_of(static_cast<std::uint16_t>(word(index / 4, Content::brains, seed) >> (16 * (index % 4))));
+}
+
 void fill(void* data, std::size_t bytes, Content content, std::uint64_t seed) {
   fill_from(data, bytes, 0, content, seed);
 }

@@ -14,6 +14,11 @@ enum class Content {
   brains,  // BF16 in [-1, 1)
 };
 
+std::uint64_t random_bits(std::uint64_t seed);
+float real_of(std::uint16_t brain);
+// Number `index` of a buffer with `brains`.
+float brain_at(std::uint64_t index, std::uint64_t seed);
+
 void fill(void* data, std::size_t bytes, Content content, std::uint64_t seed);
 // By a pinned buffer, piece by piece.
 void fill_device(const gpu::Context& context, gpu::DevicePointer to, std::size_t bytes, Content content,

@@ -18,7 +18,8 @@ Work planned_work(const Case& one, int available) {
 
 }  // namespace
 
-CaseLoads::CaseLoads(Maker& maker, const Case& one, const MakeMessages& messages) : case_(one) {
+CaseLoads::CaseLoads(Maker& maker, const Case& one, const Peaks& peaks, const MakeMessages& messages)
+    : case_(one), peaks_(peaks) {
   for (const Work& work : case_.sides) {
     engines_.push_back(maker.engine(work));
     sides_.push_back(work.kind == Work::Kind::messages ? std::make_shared<MadeSide>() : maker.make(work));
@@ -60,20 +61,44 @@ std::vector<Sample> CaseLoads::run(const std::vector<std::size_t>& sides, const 
     if (!chosen.empty()) active.push_back(&chosen);
   }
   std::vector<Sample> measured = run_phase(active, timing);
-  for (const Side* const side : active) note(*side);
+  for (const Side* const side : active) {
+    for (const auto& load : *side) {
+      for (Flag& flag : load->flags()) note(std::move(flag));
+    }
+  }
   std::vector<Sample> samples;
   auto next = measured.begin();
-  for (const std::size_t side : sides) samples.push_back(runs(side) ? *next++ : Sample{});
+  for (const std::size_t side : sides) {
+    samples.push_back(runs(side) ? *next++ : Sample{});
+    const std::string wrong = above_peak(case_.sides[side], samples.back().rate, unit(side), peaks_);
+    if (!wrong.empty()) note({kVoid, wrong});
+  }
   return samples;
 }
 
-void CaseLoads::note(const Side& side) {
-  for (const auto& load : side) {
-    for (Flag& flag : load->flags()) {
-      const auto same = [&](const Flag& other) { return other.text == flag.text; };
-      if (std::none_of(noted_.begin(), noted_.end(), same)) noted_.push_back(std::move(flag));
-    }
+std::vector<std::size_t> CaseLoads::of_device() const {
+  std::vector<std::size_t> sides;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const Work::Kind kind = case_.sides[i].kind;
+    if (runs(i) && kind != Work::Kind::cores && kind != Work::Kind::messages) sides.push_back(i);
   }
+  return sides;
+}
+
+std::string CaseLoads::kinds() const {
+  std::string kinds;
+  for (const std::size_t side : of_device()) {
+    const Work& work = case_.sides[side];
+    kinds += std::to_string(static_cast<int>(work.kind)) + " " + work.direction + " ";
+  }
+  return kinds;
+}
+
+void CaseLoads::note(Flag flag) {
+  const auto same = [&](const Flag& other) {
+    return other.name == flag.name && (other.name == kVoid || other.text == flag.text);
+  };
+  if (std::none_of(noted_.begin(), noted_.end(), same)) noted_.push_back(std::move(flag));
 }
 
 std::vector<Flag> CaseLoads::flags() {

@@ -13,8 +13,4 @@ enum class Direction { h2d, d2h, d2d };
 // Throws Unavailable for a batch copy where the driver has none.
 std::unique_ptr<UnitLoad> make_copy(const gpu::Context& context, const Work& work, Direction direction);
 
-// Puts one copy inside the device into a stream, as make_copy() does: `plain`, or by cuMemcpyBatchAsync.
-void copy_inside(const gpu::Context& context, bool plain, gpu::DevicePointer to, gpu::DevicePointer from,
-                 std::size_t bytes, const gpu::Stream& stream);
-
 }  // namespace elbowroom::gpu_bench

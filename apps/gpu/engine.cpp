@@ -8,6 +8,7 @@ namespace elbowroom::gpu_bench {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{1} << 20U;
+constexpr double kStopPatience = 10;  // s
 
 template <class Ready>
 bool comes(const Ready& ready, double patience) {
@@ -45,15 +46,17 @@ std::string prove_engine(const Kernels& kernels, const Work& work, Direction dir
   copy->warm();
   Work all;
   all.sms = kernels.context().facts().sms;
-  Holder holder(kernels, all);
+  Holder holder(kernels, all, kStopPatience);
   holder.warm();
+  const gpu::Stream stream(kernels.context());  // goes after the copies have ended
   const Held held(holder);
   if (!comes([&] { return holder.running(); }, patience)) {
     throw gpu::Unavailable("not all SMs could be held, so that it is unknown which engine copies",
                            "let no other process use the device");
   }
-  const gpu::Stream stream(kernels.context());
+  // Alone and, as small ones are, several in a graph.
   copy->submit(stream);
+  copy->submit_unit(stream);
   return comes([&] { return stream.done(); }, patience) ? "copy engine" : "SMs";
 }
 

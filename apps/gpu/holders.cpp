@@ -1,7 +1,9 @@
 #include "holders.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <optional>
+#include <chrono>
 #include <set>
 
 #include "buffers.hpp"
@@ -13,46 +15,86 @@ constexpr std::uint32_t kNowhere = ~0U;
 constexpr int kCopyThreads = 1024;
 constexpr std::uint64_t kSeed = 3;
 
+// How far a block has come: elbow_copy's notes.
+struct Moved {
+  std::uint64_t bytes;
+  std::uint64_t ns;
+};
+
 // k blocks that copy, each its part of the buffers.
 class SmCopy final : public Holder {
  public:
-  SmCopy(const Kernels& kernels, const Work& work)
-      : Holder(kernels, work),
+  SmCopy(const Kernels& kernels, const Work& work, double patience)
+      : Holder(kernels, work, patience, {work.pairs ? "elbow_copy_pairs" : "elbow_copy", kCopyThreads}),
         pace_(1e6 * work.pace_mb_s / work.sms),
         from_(kernels.context(), rounded(work)),
-        moved_(kernels.context(), sizeof(std::uint64_t) * static_cast<std::size_t>(work.sms)),
-        counts_(static_cast<std::size_t>(work.sms)) {
+        moved_(kernels.context(), sizeof(Moved) * static_cast<std::size_t>(work.sms)),
+        seen_(kernels.context(), kLooks * moved_.size(), -1) {
     if (work.direction == "host") {
       host_.emplace(kernels.context(), from_.size(), work.node);
     } else {
       device_.emplace(kernels.context(), from_.size());
     }
+    to_address_ = device_ ? device_->address() : host_->address();
     fill_device(kernels.context(), from_.address(), from_.size(), Content::bytes, kSeed);
   }
 
   const char* unit() const override { return "MB/s"; }
 
-  void stop() override {
-    Holder::stop();
-    read_device(kernels_.context(), counts_.data(), moved_.address(), moved_.size());
+  void start() override {
+    copying_ = looking_ = false;
+    Holder::start();
   }
+
+  // Every block has copied: its first pieces may take longer.
+  bool running() override {
+    if (copying_) return true;
+    if (!Holder::running()) return false;
+    if (looking_) {
+      if (!seen_all()) return false;
+      looking_ = false;
+      copying_ = std::all_of(moved(kFirst), moved(kFirst) + sms_, [](const Moved& block) { return block.bytes > 0; });
+    } else {
+      look(moved(kFirst), moved_);
+      looking_ = true;
+    }
+    return copying_;
+  }
+
+  void begin() override { look(moved(kBegin), moved_); }
+  void end() override { look(moved(kEnd), moved_); }
 
   Sample sample() const override {
     Sample sample;
-    double bytes = 0;
-    for (const std::uint64_t count : counts_) bytes += static_cast<double>(count);
-    if (held_s_ > 0) sample.rate = 1e-6 * bytes / held_s_;
+    double rate = 0;
+    for (int block = 0; block < sms_; ++block) {
+      const Moved& begin = moved(kBegin)[block];
+      const Moved& end = moved(kEnd)[block];
+      if (end.ns <= begin.ns) return sample;
+      rate += 1e3 * static_cast<double>(end.bytes - begin.bytes) / static_cast<double>(end.ns - begin.ns);
+    }
+    sample.rate = rate;
     sample.units = 1;
     return sample;
   }
 
  private:
+  enum Look { kFirst, kBegin, kEnd, kLooks };
+
   double pace_;  // bytes/s of a block
   gpu::DeviceMemory from_;
   std::optional<gpu::DeviceMemory> device_;
   std::optional<gpu::PinnedMemory> host_;
   gpu::DeviceMemory moved_;
-  std::vector<std::uint64_t> counts_;
+  gpu::PinnedMemory seen_;
+  bool looking_ = false;
+  bool copying_ = false;
+  gpu::DevicePointer from_address_ = from_.address();
+  gpu::DevicePointer to_address_ = 0;
+  gpu::DevicePointer moved_address_ = moved_.address();
+  unsigned long long bytes_ = from_.size();
+
+  Moved* moved(int which) const { return static_cast<Moved*>(seen_.data()) + which * sms_; }
 
   // Each block's part is whole vectors of 16 bytes.
   static std::size_t rounded(const Work& work) {
@@ -60,13 +102,10 @@ class SmCopy final : public Holder {
     return std::max(work.bytes / part, std::size_t{1}) * part;
   }
 
-  void launch(const gpu::Stream& stream) override {
-    gpu::DevicePointer stop = stop_.address(), where = where_.address(), moved = moved_.address();
-    gpu::DevicePointer to = device_ ? device_->address() : host_->address();
-    gpu::DevicePointer from = from_.address();
-    unsigned long long bytes = from_.size();
-    kernels_.launch({pairs_ ? "elbow_copy_pairs" : "elbow_copy", sms_, kCopyThreads, true}, stream,
-                    {&stop, &where, &moved, &to, &from, &bytes, &pace_});
+  std::vector<void*> arguments() override {
+    std::vector<void*> all = Holder::arguments();
+    all.insert(all.end(), {&moved_address_, &to_address_, &from_address_, &bytes_, &pace_});
+    return all;
   }
 };
 
@@ -78,16 +117,13 @@ void require_device_flag(const gpu::Context& context, gpu::DevicePointer flag) {
                          "use a plain allocation on the device");
 }
 
-Holder::Holder(const Kernels& kernels, const Work& work)
+Holder::Holder(const Kernels& kernels, const Work& work, double patience, Kernel kernel)
     : kernels_(kernels),
       sms_(work.sms),
-      pairs_(work.pairs),
+      kernel_(kernel),
+      patience_(patience),
       stop_(kernels.context(), sizeof(std::uint32_t)),
       where_(kernels.context(), sizeof(std::uint32_t) * static_cast<std::size_t>(sms_)),
-      stream_(kernels.context()),
-      control_(kernels.context()),
-      started_(kernels.context()),
-      ended_(kernels.context()),
       host_(kernels.context(), sizeof(std::uint32_t) * (static_cast<std::size_t>(sms_) + 2), -1) {
   const int available = kernels.context().facts().sms;
   if (sms_ > available) {
@@ -95,18 +131,14 @@ Holder::Holder(const Kernels& kernels, const Work& work)
         std::to_string(sms_) + " SMs are to be held, and the device has " + std::to_string(available),
         "hold fewer SMs");
   }
-  if (pairs_ && !kernels.has_clusters()) {
+  if (work.pairs && !kernels.has_clusters()) {
     throw gpu::Unavailable("SMs are held in pairs by clusters of blocks, which need compute capability 9.0",
                            "hold them one by one");
   }
   require_device_flag(kernels.context(), stop_.address());
+  kernels.require_alone(kernel_.name, kernel_.threads);
   static_cast<std::uint32_t*>(host_.data())[0] = 0;
   static_cast<std::uint32_t*>(host_.data())[1] = 1;
-}
-
-void Holder::launch(const gpu::Stream& stream) {
-  gpu::DevicePointer stop = stop_.address(), where = where_.address();
-  kernels_.launch({pairs_ ? "elbow_hold_pairs" : "elbow_hold", sms_, 1, true}, stream, {&stop, &where});
 }
 
 void Holder::start() {
@@ -114,9 +146,9 @@ void Holder::start() {
   const std::vector<std::uint32_t> nowhere(static_cast<std::size_t>(sms_), kNowhere);
   write_device(kernels_.context(), where_.address(), nowhere.data(), where_.size());
   write_device(kernels_.context(), stop_.address(), host_.data(), stop_.size());
-  started_.record(stream_);
-  launch(stream_);
-  ended_.record(stream_);
+  stream_.emplace(kernels_.context());
+  control_.emplace(kernels_.context());
+  kernels_.launch({kernel_.name, sms_, kernel_.threads, true}, *stream_, arguments());
 }
 
 void Holder::warm() {
@@ -127,13 +159,9 @@ void Holder::warm() {
 // Every block has written its SM. The copy that looks runs on a copy engine, and needs no SM.
 bool Holder::running() {
   if (held_) return true;
-  const gpu::Driver& driver = kernels_.context().driver();
-  if (!looking_) {
-    driver.check(driver.cuMemcpyDtoHAsync(seen(), where_.address(), where_.size(), control_.handle()),
-                 "reading which SMs are held");
-    looking_ = true;
-  }
-  if (!control_.done()) return false;
+  if (!looking_) look(seen(), where_);
+  looking_ = true;
+  if (!seen_all()) return false;
   looking_ = false;
   const std::set<std::uint32_t> distinct(seen(), seen() + sms_);
   held_ = distinct.count(kNowhere) == 0;
@@ -141,14 +169,35 @@ bool Holder::running() {
   return held_;
 }
 
-void Holder::stop() {
+void Holder::look(void* to, const gpu::DeviceMemory& from) {
   const gpu::Driver& driver = kernels_.context().driver();
+  driver.check(driver.cuMemcpyDtoHAsync(to, from.address(), from.size(), control_->handle()),
+               "reading what a kernel that holds SMs has noted");
+}
+
+void Holder::wait_for(const gpu::Stream& stream) {
+  const auto begun = std::chrono::steady_clock::now();
+  while (!stream.done()) {
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begun;
+    if (waited.count() < patience_) continue;
+    kernels_.context().driver().abandon();
+    throw gpu::GpuError(gpu::kLaunchTimeout, std::string("kernel ") + kernel_.name + " was stopped, and still holds " +
+                                                 std::to_string(sms_) + " SMs after " + fmt::format("{:g}", patience_) +
+                                                 " s");
+  }
+}
+
+void Holder::stop() {
+  if (!stream_) return;
+  const gpu::Driver& driver = kernels_.context().driver();
+  if (driver.abandoned()) return;
   driver.check(driver.cuMemcpyHtoDAsync(stop_.address(), static_cast<std::uint32_t*>(host_.data()) + 1, stop_.size(),
-                                        control_.handle()),
+                                        control_->handle()),
                "stopping the kernel that holds SMs");
-  control_.synchronize();
-  stream_.synchronize();
-  held_s_ = ended_.seconds_since(started_);
+  wait_for(*control_);
+  wait_for(*stream_);
+  stream_.reset();
+  control_.reset();
 }
 
 std::vector<Flag> Holder::flags() const {
@@ -156,8 +205,8 @@ std::vector<Flag> Holder::flags() const {
   return {{"shared_sms", "blocks that were to hold " + std::to_string(sms_) + " SMs shared some"}};
 }
 
-std::unique_ptr<Holder> make_sm_copy(const Kernels& kernels, const Work& work) {
-  return std::make_unique<SmCopy>(kernels, work);
+std::unique_ptr<Holder> make_sm_copy(const Kernels& kernels, const Work& work, double patience) {
+  return std::make_unique<SmCopy>(kernels, work, patience);
 }
 
 }  // namespace elbowroom::gpu_bench

@@ -4,7 +4,8 @@ namespace elbowroom::gpu_bench {
 
 // elbow_hold and elbow_copy poll a flag in device memory: polling one in host memory slows all other kernels down.
 // elbow_copy: each block copies its own part over and over, in pieces of 256 KiB, no faster than `pace` bytes/s (0: as fast
-// as it can), and counts the bytes that it read. Those that end in _pairs do the same in clusters of two blocks.
+// as it can). After each piece it notes the bytes that it has read and the time, which the host reads at both ends of what
+// is counted. Those that end in _pairs do the same in clusters of two blocks.
 const char* const kKernelSource = R"(
 extern "C" __global__ void elbow_triad(float4* c, const float4* a, const float4* b, unsigned long long n, float s) {
   const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
@@ -37,6 +38,11 @@ __device__ void hold(volatile unsigned* stop, unsigned* where) {
   while (*stop == 0) __nanosleep(500);
 }
 
+__device__ void note(volatile unsigned long long* moved, unsigned long long bytes) {
+  moved[2 * blockIdx.x] = bytes;
+  moved[2 * blockIdx.x + 1] = nanoseconds();
+}
+
 __device__ void copy_part(volatile unsigned* stop, unsigned* where, unsigned long long* moved, uint4* to,
                           const uint4* from, unsigned long long bytes, double pace) {
   extern __shared__ unsigned stopped[];
@@ -47,6 +53,8 @@ __device__ void copy_part(volatile unsigned* stop, unsigned* where, unsigned lon
   from += own * blockIdx.x;
   unsigned long long done = 0;
   if (threadIdx.x == 0) {
+    note(moved, 0);
+    __threadfence();
     where[blockIdx.x] = this_sm();
     __threadfence();
   }
@@ -61,8 +69,8 @@ __device__ void copy_part(volatile unsigned* stop, unsigned* where, unsigned lon
     for (unsigned long long i = at + threadIdx.x; i < end; i += blockDim.x) to[i] = from[i];
     done += (end - at) * sizeof(uint4);
     __syncthreads();
+    if (threadIdx.x == 0) note(moved, done);
   }
-  if (threadIdx.x == 0) moved[blockIdx.x] = done;
 }
 
 extern "C" __global__ void elbow_hold(volatile unsigned* stop, unsigned* where) { hold(stop, where); }
@@ -87,11 +95,41 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1)
 
 Kernels::Kernels(const gpu::Context& context, const std::vector<std::string>& folders)
     : context_(context), module_(context, gpu::Compiler(folders).compile(kKernelSource, context.facts().capability)) {
-  for (const char* const name : {"elbow_triad", "elbow_small", "elbow_hold", "elbow_copy"}) {
-    functions_[name] = module_.function(name);
-  }
+  for (const char* const name : {"elbow_triad", "elbow_small", "elbow_hold", "elbow_copy"}) add(name);
   if (!has_clusters()) return;
-  for (const char* const name : {"elbow_hold_pairs", "elbow_copy_pairs"}) functions_[name] = module_.function(name);
+  for (const char* const name : {"elbow_hold_pairs", "elbow_copy_pairs"}) add(name);
+}
+
+// All prefer shared memory to cache: an SM changes its split only while it is idle, so that blocks that need all shared
+// memory would wait for others that never leave one idle.
+void Kernels::add(const char* name) {
+  const gpu::FunctionHandle function = functions_[name] = module_.function(name);
+  context_.driver().check(context_.driver().cuFuncSetAttribute(function, gpu::kCarveout, gpu::kCarveoutMaxShared),
+                          "asking for shared memory instead of cache");
+}
+
+void Kernels::require_alone(const char* kernel, int threads) const {
+  const gpu::Driver& driver = context_.driver();
+  const gpu::FunctionHandle function = functions_.at(kernel);
+  const auto shared = static_cast<int>(context_.facts().shared_memory);
+  driver.check(driver.cuFuncSetAttribute(function, gpu::kDynamicSharedMemory, shared),
+               "the shared memory of a whole SM");
+  int carveout = 0;
+  int blocks = 0;
+  driver.check(driver.cuFuncGetAttribute(&carveout, gpu::kCarveout, function), "reading the split of an SM's memory");
+  driver.check(
+      driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, threads, context_.facts().shared_memory),
+      "counting the blocks of an SM");
+  const char* const hint = "report it with `elbowroom doctor`";
+  if (carveout != gpu::kCarveoutMaxShared) {
+    throw gpu::Unavailable("the driver does not give SMs all their shared memory (" + std::to_string(carveout) +
+                               " % of it), so that blocks may never hold them",
+                           hint);
+  }
+  if (blocks != 1) {
+    throw gpu::Unavailable(
+        std::to_string(blocks) + " blocks of kernel " + kernel + " fit on an SM, which one was to hold", hint);
+  }
 }
 
 void Kernels::launch(const Launch& launch, const gpu::Stream& stream, std::vector<void*> arguments) const {
@@ -100,10 +138,6 @@ void Kernels::launch(const Launch& launch, const gpu::Stream& stream, std::vecto
   // All of it: 1 KiB that is left is enough for a block without shared memory, such as triad's. No kernel has static
   // shared memory, which would count too.
   const auto shared = launch.alone_on_its_sm ? static_cast<unsigned>(context_.facts().shared_memory) : 0U;
-  if (shared > 0) {
-    driver.check(driver.cuFuncSetAttribute(function, gpu::kDynamicSharedMemory, static_cast<int>(shared)),
-                 "the shared memory of a whole SM");
-  }
   driver.check(
       driver.cuLaunchKernel(function, static_cast<unsigned>(launch.blocks), 1, 1, static_cast<unsigned>(launch.threads),
                             1, 1, shared, stream.handle(), arguments.data(), nullptr),

@@ -24,8 +24,11 @@ class Kernels {
     const char* kernel;
     int blocks;
     int threads;
-    bool alone_on_its_sm = false;  // takes the shared memory of a whole SM, so that no two blocks share one
+    bool alone_on_its_sm = false;  // takes the shared memory of a whole SM: after require_alone()
   };
+  // So that blocks of a kernel take the shared memory of a whole SM each. Throws Unavailable where an SM would not take
+  // exactly one.
+  void require_alone(const char* kernel, int threads) const;
   void launch(const Launch& launch, const gpu::Stream& stream, std::vector<void*> arguments) const;
   const gpu::Context& context() const { return context_; }
   // Whether blocks can run in clusters: the kernels elbow_hold_pairs and elbow_copy_pairs are there.
@@ -35,6 +38,7 @@ class Kernels {
   const gpu::Context& context_;
   gpu::Module module_;
   std::map<std::string_view, gpu::FunctionHandle> functions_;  // found once: looking takes longer than a launch
+  void add(const char* name);
 };
 
 }  // namespace elbowroom::gpu_bench

@@ -4,6 +4,7 @@
 #include <deque>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,11 +49,19 @@ class Load {
   virtual std::vector<Flag> flags() const { return {}; }
 };
 
-// A load of units in a stream, a few of them in flight, timed by the device's events from end to end.
+// Operations that a load submits together.
+struct Round {
+  double work = 0;       // in millions of what the unit of the rate counts
+  int calls = 1;         // of the driver
+  int steps = 0;         // of which p50_us and p99_us are; 0: none
+  bool in_graph = true;  // whether graphs can have them
+};
+
+// A load of units in a stream, a few of them in flight, timed by the device's events from end to end. A unit is as many
+// rounds as last 200 us, submitted by one call: else a thread that submits several loads would limit their rates.
 class UnitLoad : public Load {
  public:
-  // `steps`: in a unit, of which p50_us and p99_us are; 0: none.
-  UnitLoad(const gpu::Context& context, double work_per_unit, int steps);
+  UnitLoad(const gpu::Context& context, Round round);
   void start() override;
   void poll() override;
   void settle() override { settled_from_ = ends_.size(); }
@@ -62,8 +71,10 @@ class UnitLoad : public Load {
   double measured_s() const override;
   void stop() override;
   Sample sample() const override;
-  void warm() override;
-  virtual void submit(const gpu::Stream& stream) = 0;  // one unit
+  std::vector<Flag> flags() const override;
+  void warm() override;                                // and finds the rounds of a unit
+  virtual void submit(const gpu::Stream& stream) = 0;  // one round
+  void submit_unit(const gpu::Stream& stream);
 
  protected:
   const gpu::Context& context_;
@@ -72,17 +83,21 @@ class UnitLoad : public Load {
   static constexpr std::size_t kInFlight = 4;
   static constexpr std::size_t kWarm = 2;
   static constexpr std::size_t kLeast = 3;  // units of a sample
+  static constexpr int kFewCalls = 8;       // take much less than a unit
 
-  gpu::Stream stream_;
+  Round round_;
+  int rounds_ = 0;  // of a unit
+  std::unique_ptr<gpu::Graph> graph_;
+  std::optional<gpu::Stream> stream_;  // while it runs
   gpu::Event started_;
   std::deque<std::unique_ptr<gpu::Event>> flying_;
   std::vector<std::unique_ptr<gpu::Event>> spare_;
-  double work_;
-  int steps_;
   std::vector<double> ends_;  // s since started_
   std::size_t settled_from_ = 0;
   std::size_t begun_ = 0;
   std::size_t ended_ = 0;
+  int calls() const { return rounds_ * round_.calls; }
+  void submit_all(const gpu::Stream& stream);
   void submit_one();
 };
 

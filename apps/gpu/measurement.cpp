@@ -1,7 +1,9 @@
 #include "measurement.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <memory>
+#include <cmath>
 #include <optional>
 
 #include "case_loads.hpp"
@@ -14,6 +16,7 @@ namespace {
 using nlohmann::json;
 
 const char* const kSideNames[] = {"a", "b"};
+constexpr double kControlled = 0.01;  // of the rate: how far a control may be from 1
 
 json known_rate(double value) { return value < 0 ? json() : json(value); }
 
@@ -30,12 +33,13 @@ class CaseRun {
       : request_(request),
         case_(request.cases[number]),
         number_(number),
-        clock_(device.clock()),
+        device_(device),
         print_(print),
-        loads_(device.maker(), case_) {}
+        loads_(device.maker(), case_, device.peaks()) {}
 
   void run() {
-    loads_.warm();
+    if (const auto flag = device_.too_short(request_.seconds)) loads_.note(*flag);
+    device_.warm_up().run(loads_, {request_.seconds, request_.patience, {}});
     for (int repetition = 0; repetition < request_.repeat; ++repetition) {
       for (const std::string& phase : phases()) run_one(phase, repetition);
     }
@@ -46,7 +50,7 @@ class CaseRun {
   const Request& request_;
   const Case& case_;
   std::size_t number_;
-  const ClockReader& clock_;
+  DeviceAccess& device_;
   const Print& print_;
   CaseLoads loads_;
   std::vector<double> alone_[2];
@@ -55,8 +59,20 @@ class CaseRun {
   // Alone, together and back (docs/design/method.md): a slow change of the machine meets all alike.
   std::vector<std::string> phases() const {
     if (loads_.size() == 1) return {"a"};
-    if (!loads_.runs(1)) return {"a", "together", "together", "a"};
+    if (!loads_.runs(1) || controls()) return {"a", "together", "together", "a"};
     return {"a", "b", "together", "together", "b", "a"};
+  }
+
+  bool controls() const { return case_.sides.back().kind == Work::Kind::control; }
+
+  // A control takes nothing from the other side, unless the thread that submits limits it.
+  void check_control() {
+    if (!controls() || alone_[0].empty() || together_[0].empty()) return;
+    const double kept = median(together_[0]) / median(alone_[0]);
+    if (std::fabs(kept - 1) <= kControlled) return;
+    loads_.note({"control", fmt::format("beside queries of events alone, side a keeps {:.3f}: the thread that submits "
+                                        "limits it, or the device is not steady",
+                                        kept)});
   }
 
   void run_one(const std::string& phase, int repetition) {
@@ -65,10 +81,8 @@ class CaseRun {
     if (phase != "a") active.push_back(1);
     active = loads_.ordered(active);
     json line = {{"case", number_}, {"repetition", repetition}, {"phase", phase}};
-    const Timing timing{request_.seconds, request_.patience, [&] {
-                          const auto mhz = clock_.mhz();
-                          line["sm_mhz"] = mhz ? json(*mhz) : json();
-                        }};
+    const Timing timing{request_.seconds, request_.patience,
+                        [&] { line.update(reading_json(device_.reader().now())); }};
     const std::vector<Sample> samples = loads_.run(active, timing);
     for (std::size_t i = 0; i < active.size(); ++i) {
       line[kSideNames[active[i]]] = sample_json(samples[i], loads_.unit(active[i]));
@@ -78,6 +92,7 @@ class CaseRun {
   }
 
   void summarise() {
+    check_control();
     json noted = json::array();
     bool is_void = false;
     for (const Flag& flag : loads_.flags()) {
@@ -103,10 +118,12 @@ class CaseRun {
 
 class Measurement {
  public:
-  Measurement(const Request& request, const Print& print) : request_(request), print_(print), device_(request) {}
+  // The facts come first: once this process has a context, it is one of the processes on the device.
+  Measurement(const Request& request, const Print& print)
+      : request_(request), print_(print), facts_(facts(request.device, request.libraries)), device_(request) {}
 
   void run() {
-    print_({{"gpu", facts(request_.device, request_.libraries)}});
+    print_({{"gpu", facts_}});
     for (std::size_t i = 0; i < request_.cases.size(); ++i) {
       if (device_.failure()) {
         refuse(i, *device_.failure());
@@ -119,6 +136,7 @@ class Measurement {
  private:
   const Request& request_;
   const Print& print_;
+  json facts_;
   DeviceAccess device_;
 
   void run_case(std::size_t number) {

@@ -71,6 +71,7 @@ const std::map<std::string, KindKeys>& kinds() {
        {Work::Kind::sm_copy, {"kind", "sms", "direction", "bytes", "pace_mb_s", "node", "pairs", "plan_others"}}},
       {"sm_idle", {Work::Kind::sm_idle, {"kind", "sms", "pairs", "plan_others"}}},
       {"sm_target", {Work::Kind::sm_target, {"kind", "sms"}}},
+      {"control", {Work::Kind::control, {"kind"}}},
       {"messages", {Work::Kind::messages, {"kind", "bytes", "latency", "core", "peer_core"}}},
   };
   return kKinds;

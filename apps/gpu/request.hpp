@@ -16,7 +16,7 @@ class WrongRequest : public std::runtime_error {
 };
 
 struct Work {
-  enum class Kind { copy, cores, triad, gemm, chain, sm_copy, sm_idle, sm_target, messages };
+  enum class Kind { copy, cores, triad, gemm, chain, sm_copy, sm_idle, sm_target, messages, control };
   Kind kind = Kind::copy;
   std::size_t bytes = std::size_t{64} << 20U;  // copy, sm_copy: of a copy; triad, cores: of the working set (of a core)
   std::string direction = "h2d";               // copy: h2d, d2h, both, d2d; sm_copy: hbm, host
@@ -42,10 +42,13 @@ struct Case {
   bool b_first = false;     // together, b starts before a
 };
 
+// s of a phase on a device: shorter ones differ by more than what is looked for. A stand-in has no such limit.
+inline constexpr double kLeastPhase = 0.5;
+
 struct Request {
   int device = 0;
   int repeat = 5;
-  double seconds = 0.1;                // of each phase
+  double seconds = kLeastPhase;        // of each phase
   double patience = 10;                // s until a load that does not get on is given up
   int core = -1;                       // of the thread that submits; -1: not bound
   std::vector<std::string> libraries;  // folders with NVRTC and cuBLASLt

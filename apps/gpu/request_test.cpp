@@ -44,7 +44,8 @@ TEST_CASE("wrong requests are refused with a sentence") {
 TEST_CASE("wrong cases are refused with a sentence") {
   CHECK(refusal_of_case(R"({"b": {"kind": "triad"}})") == "case 0 has no side a");
   CHECK(refusal_of_case(R"({"a": 1})") == "case 0, side a is no object");
-  CHECK(refusal_of_case(R"({"a": {"kind": "spin"}})").find("kind spin is not one of chain, copy") != std::string::npos);
+  CHECK(refusal_of_case(R"({"a": {"kind": "spin"}})").find("kind spin is not one of chain, control, copy") !=
+        std::string::npos);
   CHECK(refusal_of_case(R"({"a": {"kind": "triad", "sms": 1}})") ==
         "case 0, side a has no key sms; it takes kind, bytes");
   CHECK(refusal_of_case(R"({"a": {"kind": "copy", "bytes": 0}})") == "case 0, side a: bytes must be a number above 0");

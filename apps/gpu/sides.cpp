@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "computing.hpp"
+#include "control.hpp"
 #include "copies.hpp"
 #include "cores.hpp"
 #include "engine.hpp"
@@ -48,7 +49,7 @@ const Kernels& Maker::kernels() {
 }
 
 const gpu::BlasLibrary& Maker::blas() {
-  if (!blas_) blas_ = std::make_unique<gpu::BlasLibrary>(request_.libraries);
+  if (!blas_) blas_ = std::make_unique<gpu::BlasLibrary>(context_, request_.libraries);
   return *blas_;
 }
 
@@ -62,10 +63,11 @@ std::shared_ptr<MadeSide> Maker::made(const Work& work) {
       break;
     case Work::Kind::cores: side.push_back(make_cores(own)); break;
     case Work::Kind::triad: side.push_back(make_triad(kernels(), own)); break;
+    case Work::Kind::control: side.push_back(make_control(context_)); break;
     case Work::Kind::chain: side.push_back(make_chain(kernels(), own)); break;
     case Work::Kind::gemm: side.push_back(make_gemm(context_, blas(), own)); break;
-    case Work::Kind::sm_idle: side.push_back(std::make_unique<Holder>(kernels(), own)); break;
-    case Work::Kind::sm_copy: side.push_back(make_sm_copy(kernels(), own)); break;
+    case Work::Kind::sm_idle: side.push_back(std::make_unique<Holder>(kernels(), own, request_.patience)); break;
+    case Work::Kind::sm_copy: side.push_back(make_sm_copy(kernels(), own, request_.patience)); break;
     case Work::Kind::sm_target:
     case Work::Kind::messages: break;  // nothing of the device's
   }

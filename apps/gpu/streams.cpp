@@ -93,8 +93,10 @@ class Streams::Repetition {
     const auto with_mpi = [&](const Work&) { return messages_->load(); };
     program_.submit([&] {
       if (asked_.core >= 0) Machine::here().bind_this_thread(asked_.core);
-      auto loads = std::make_unique<CaseLoads>(program_.device_->maker(), asked_.one, with_mpi);
-      loads->warm();
+      DeviceAccess& device = *program_.device_;
+      auto loads = std::make_unique<CaseLoads>(device.maker(), asked_.one, device.peaks(), with_mpi);
+      if (const auto flag = device.too_short(asked_.window)) loads->note(*flag);
+      device.warm_up().run(*loads, {asked_.window, kPatience, {}});
       loads_ = std::move(loads);
     });
   }
@@ -109,8 +111,8 @@ class Streams::Repetition {
   json phase(const std::string& name, std::size_t index) {
     std::vector<std::size_t> sides = loads_->ordered(sides_of(name));
     const bool with_messages = messages_ != nullptr && sends(asked_.one, sides);
-    std::optional<unsigned> mhz;
-    const Timing timing{asked_.window, kPatience, [&] { mhz = program_.device_->clock().mhz(); }};
+    gpu::DeviceReading reading;
+    const Timing timing{asked_.window, kPatience, [&] { reading = program_.device_->reader().now(); }};
     std::vector<Sample> samples;
     const std::int64_t start = now_ns();
     if (with_messages) program_.job_.send(1, true);
@@ -128,7 +130,7 @@ class Streams::Repetition {
                    {"status", "ok"},
                    {"flags", json::array()}};
     for (std::size_t i = 0; i < sides.size(); ++i) add_side(record, name, sides[i], samples[i]);
-    add_clock(record, name, mhz);
+    add_reading(record, name, reading);
     return record;
   }
 
@@ -168,10 +170,15 @@ class Streams::Repetition {
         {side == 0 ? "rate" : "value", value}, {"unit", unit}, {"batches", json::array()}};
   }
 
-  // The clock of the SMs while the device's first side runs: computing cores of the host say nothing about it.
-  void add_clock(json& record, const std::string& phase, const std::optional<unsigned>& mhz) {
+  // Clock and power while the device's first side runs: computing cores of the host say nothing about them.
+  void add_reading(json& record, const std::string& phase, const gpu::DeviceReading& reading) {
     const char first = asked_.one.sides[0].kind == Work::Kind::cores ? 'B' : 'A';
-    if (mhz && phase.find(first) != std::string::npos) record["streams"]["sm_clock"] = value_json(*mhz, "MHz");
+    if (phase.find(first) == std::string::npos) return;
+    if (reading.sm_mhz) record["streams"]["sm_clock"] = value_json(*reading.sm_mhz, "MHz");
+    if (reading.power_w) record["streams"]["power"] = value_json(*reading.power_w, "W");
+    for (const std::string& reason : reading.throttle.value_or(std::vector<std::string>{})) {
+      record["flags"].push_back("throttled_" + reason);
+    }
   }
 };
 
@@ -182,8 +189,9 @@ Streams::Streams(const Job& job, const program::Settings& settings, std::vector<
   request_.libraries = std::move(libraries);
   if (job_.rank() != 0) return;
   submit([&] {
-    device_ = std::make_unique<DeviceAccess>(request_);
+    // First, while this process has no context, by which it would be one of the processes on the device.
     facts_ = gpu_bench::facts(request_.device, request_.libraries);
+    device_ = std::make_unique<DeviceAccess>(request_);
   });
 }
 

@@ -52,6 +52,8 @@ namespace elbowroom::gpu {
   call(nvmlDeviceGetMaxPcieLinkWidth, (void* device, unsigned* value))                                              \
   call(nvmlDeviceGetClockInfo, (void* device, int which, unsigned* value))                                          \
   call(nvmlDeviceGetMaxClockInfo, (void* device, int which, unsigned* value))                                       \
+  call(nvmlDeviceGetPowerUsage, (void* device, unsigned* milliwatts))                                               \
+  call(nvmlDeviceGetCurrentClocksThrottleReasons, (void* device, unsigned long long* bits))                         \
   call(nvmlDeviceGetComputeRunningProcesses_v3, (void* device, unsigned* count, ProcessInfo* infos))
 // clang-format on
 

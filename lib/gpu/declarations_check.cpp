@@ -39,6 +39,7 @@ requires(sizeof...(P) == sizeof...(Q)) struct SameCall<R(P...), S(Q...)>
 namespace driver {
 using namespace elbowroom::gpu;
 ELBOW_CUDA_CALLS(ELBOW_CHECK_CUDA)
+ELBOW_CUDA_NEWER_CALLS(ELBOW_CHECK_CUDA)
 }  // namespace driver
 
 #define ELBOW_CHECK(name, parameters) static_assert(SameCall<gpu::calls::name, decltype(::name)>::value, #name);
@@ -46,8 +47,6 @@ ELBOW_NVRTC_CALLS(ELBOW_CHECK)
 ELBOW_CUBLASLT_CALLS(ELBOW_CHECK)
 ELBOW_NVML_CALLS(ELBOW_CHECK)
 
-using BatchCopy = std::remove_pointer_t<decltype(gpu::Driver::cuMemcpyBatchAsync)>;
-static_assert(SameCall<BatchCopy, decltype(::cuMemcpyBatchAsync)>::value);
 static_assert(sizeof(gpu::CopyAttributes) == sizeof(CUmemcpyAttributes));
 static_assert(offsetof(gpu::CopyAttributes, source_order) == offsetof(CUmemcpyAttributes, srcAccessOrder));
 static_assert(offsetof(gpu::CopyAttributes, source) == offsetof(CUmemcpyAttributes, srcLocHint));
@@ -80,12 +79,20 @@ static_assert(gpu::kTensorMemoryLeak == CUDA_ERROR_TENSOR_MEMORY_LEAK);
 static_assert(gpu::kNotPermitted == CUDA_ERROR_NOT_PERMITTED);
 static_assert(gpu::kUnknown == CUDA_ERROR_UNKNOWN);
 
+static_assert(gpu::kClockRate == CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
 static_assert(gpu::kSmCount == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(gpu::kComputeMode == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE);
+static_assert(gpu::kMemoryClockRate == CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+static_assert(gpu::kMemoryBusWidth == CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+static_assert(gpu::kL2Size == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+static_assert(gpu::kUsesHostPageTables == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES);
 static_assert(gpu::kCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(gpu::kCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(gpu::kSharedMemoryOptin == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 static_assert(gpu::kDynamicSharedMemory == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(gpu::kCarveout == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
+static_assert(gpu::kCarveoutMaxShared == CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
+static_assert(gpu::kCaptureRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(gpu::kPointerMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 static_assert(gpu::kPointerIsManaged == CU_POINTER_ATTRIBUTE_IS_MANAGED);
 static_assert(gpu::kMemoryTypeDevice == CU_MEMORYTYPE_DEVICE);
@@ -109,6 +116,14 @@ static_assert(offsetof(gpu::BlasHeuristic, workspace) == offsetof(cublasLtMatmul
 static_assert(offsetof(gpu::BlasHeuristic, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
 static_assert(offsetof(gpu::BlasHeuristic, waves) == offsetof(cublasLtMatmulHeuristicResult_t, wavesCount));
 
+// The order of kReasons in management.cpp.
+static_assert(nvmlClocksThrottleReasonGpuIdle == 1U << 0U &&
+              nvmlClocksThrottleReasonApplicationsClocksSetting == 1U << 1U);
+static_assert(nvmlClocksThrottleReasonSwPowerCap == 1U << 2U && nvmlClocksThrottleReasonHwSlowdown == 1U << 3U);
+static_assert(nvmlClocksThrottleReasonSyncBoost == 1U << 4U && nvmlClocksThrottleReasonSwThermalSlowdown == 1U << 5U);
+static_assert(nvmlClocksThrottleReasonHwThermalSlowdown == 1U << 6U);
+static_assert(nvmlClocksThrottleReasonHwPowerBrakeSlowdown == 1U << 7U);
+static_assert(nvmlClocksThrottleReasonDisplayClockSetting == 1U << 8U);
 static_assert(gpu::kSmClock == NVML_CLOCK_SM);
 static_assert(gpu::kMemoryClock == NVML_CLOCK_MEM);
 static_assert(gpu::kNvmlNotFound == NVML_ERROR_NOT_FOUND);

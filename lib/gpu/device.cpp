@@ -13,6 +13,11 @@ int attribute(const Driver& driver, DeviceNumber device, int which) {
   return value;
 }
 
+int attribute_or_0(const Driver& driver, DeviceNumber device, int which) {
+  int value = 0;
+  return driver.cuDeviceGetAttribute(&value, which, device) == kSuccess ? value : 0;
+}
+
 }  // namespace
 
 int numa_node_of(const std::string& path) {
@@ -36,6 +41,11 @@ DeviceFacts device_facts(const Driver& driver, int number) {
   facts.capability = 10 * attribute(driver, device, kCapabilityMajor) + attribute(driver, device, kCapabilityMinor);
   facts.compute_mode = attribute(driver, device, kComputeMode);
   facts.shared_memory = static_cast<std::size_t>(attribute(driver, device, kSharedMemoryOptin));
+  facts.l2 = static_cast<std::size_t>(attribute_or_0(driver, device, kL2Size));
+  facts.clock_khz = attribute_or_0(driver, device, kClockRate);
+  facts.memory_khz = attribute_or_0(driver, device, kMemoryClockRate);
+  facts.bus_bits = attribute_or_0(driver, device, kMemoryBusWidth);
+  facts.coherent = attribute_or_0(driver, device, kUsesHostPageTables) != 0;
   driver.check(driver.cuDeviceTotalMem(&facts.memory, device), "reading the device's memory");
   facts.node = numa_node_of("/sys/bus/pci/devices/" + facts.pci + "/numa_node");
   return facts;
@@ -50,15 +60,32 @@ Context::Context(const Driver& driver, int number) : driver_(driver), facts_(dev
   driver.check(current, "making the context current");
 }
 
-Context::~Context() { driver_.cuDevicePrimaryCtxRelease(device_); }
+Context::~Context() {
+  if (driver_.abandoned()) return;
+  for (const StreamHandle stream : idle_) driver_.cuStreamDestroy(stream);
+  driver_.cuDevicePrimaryCtxRelease(device_);
+}
 
 void Context::synchronize() const { driver_.check(driver_.cuCtxSynchronize(), "waiting for the device"); }
 
-Stream::Stream(const Context& context) : driver_(context.driver()) {
-  driver_.check(driver_.cuStreamCreate(&handle_, kStreamNonBlocking), "creating a stream");
+Stream::Stream(const Context& context) : context_(context), driver_(context.driver()) {
+  if (context.idle_.empty()) {
+    driver_.check(driver_.cuStreamCreate(&handle_, kStreamNonBlocking), "creating a stream");
+  } else {
+    handle_ = context.idle_.back();
+    context.idle_.pop_back();
+  }
 }
 
-Stream::~Stream() { driver_.cuStreamDestroy(handle_); }
+// One in which something still runs is not for the next.
+Stream::~Stream() {
+  if (driver_.abandoned()) return;
+  if (driver_.cuStreamQuery(handle_) == kSuccess) {
+    context_.idle_.push_back(handle_);
+  } else {
+    driver_.cuStreamDestroy(handle_);
+  }
+}
 
 bool Stream::done() const {
   const Result result = driver_.cuStreamQuery(handle_);
@@ -69,11 +96,40 @@ bool Stream::done() const {
 
 void Stream::synchronize() const { driver_.check(driver_.cuStreamSynchronize(handle_), "waiting for a stream"); }
 
+std::unique_ptr<Graph> Graph::capture(const Context& context, const std::function<void(const Stream&)>& submit) {
+  const Driver& driver = context.driver();
+  if (!driver.has_graphs()) return nullptr;
+  const Stream stream(context);
+  driver.check(driver.cuStreamBeginCapture(stream.handle(), kCaptureRelaxed), "beginning a graph");
+  bool captured = true;
+  try {
+    submit(stream);
+  } catch (const GpuError& error) {
+    captured = false;
+  }
+  GraphHandle graph = nullptr;
+  captured = driver.cuStreamEndCapture(stream.handle(), &graph) == kSuccess && captured;
+  GraphExecHandle handle = nullptr;
+  captured = captured && driver.cuGraphInstantiate(&handle, graph, 0) == kSuccess;
+  if (graph != nullptr) driver.cuGraphDestroy(graph);
+  return captured ? std::unique_ptr<Graph>(new Graph(driver, handle)) : nullptr;
+}
+
+Graph::~Graph() {
+  if (!driver_.abandoned()) driver_.cuGraphExecDestroy(handle_);
+}
+
+void Graph::launch(const Stream& stream) const {
+  driver_.check(driver_.cuGraphLaunch(handle_, stream.handle()), "starting a graph");
+}
+
 Event::Event(const Context& context) : driver_(context.driver()) {
   driver_.check(driver_.cuEventCreate(&handle_, 0), "creating an event");
 }
 
-Event::~Event() { driver_.cuEventDestroy(handle_); }
+Event::~Event() {
+  if (!driver_.abandoned()) driver_.cuEventDestroy(handle_);
+}
 
 void Event::record(const Stream& stream) {
   driver_.check(driver_.cuEventRecord(handle_, stream.handle()), "recording an event");
@@ -96,13 +152,17 @@ DeviceMemory::DeviceMemory(const Context& context, std::size_t bytes) : driver_(
   driver_.check(driver_.cuMemAlloc(&address_, bytes), std::to_string(bytes) + " bytes of device memory");
 }
 
-DeviceMemory::~DeviceMemory() { driver_.cuMemFree(address_); }
+DeviceMemory::~DeviceMemory() {
+  if (!driver_.abandoned()) driver_.cuMemFree(address_);
+}
 
 Module::Module(const Context& context, const std::string& image) : driver_(context.driver()) {
   driver_.check(driver_.cuModuleLoadData(&handle_, image.c_str()), "loading the compiled kernels");
 }
 
-Module::~Module() { driver_.cuModuleUnload(handle_); }
+Module::~Module() {
+  if (!driver_.abandoned()) driver_.cuModuleUnload(handle_);
+}
 
 FunctionHandle Module::function(const char* name) const {
   FunctionHandle function = nullptr;

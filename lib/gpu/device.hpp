@@ -2,9 +2,11 @@
 // fails is not reported, since the device may be lost.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gpu/driver.hpp"
 
@@ -18,7 +20,13 @@ struct DeviceFacts {
   int compute_mode = 0;           // 0 default, 2 prohibited, 3 one process only
   std::size_t memory = 0;         // bytes
   std::size_t shared_memory = 0;  // most bytes of a block
-  int node = -1;                  // NUMA node as the kernel says; -1 unknown
+  std::size_t l2 = 0;             // bytes; this and what follows: 0 unknown
+  int clock_khz = 0;              // of the SMs, at most
+  int memory_khz = 0;             // of the memory
+  int bus_bits = 0;               // of the memory
+  bool coherent = false;          // with the host, by a link that is no PCIe
+  bool is_stand_in() const { return name == "stand-in"; }
+  int node = -1;  // NUMA node as the kernel says; -1 unknown
 };
 
 // Needs no context. Throws GpuError where there is no device of this number.
@@ -39,11 +47,15 @@ class Context {
   void synchronize() const;
 
  private:
+  friend class Stream;
   const Driver& driver_;
   DeviceFacts facts_;
   DeviceNumber device_ = 0;
+  mutable std::vector<StreamHandle> idle_;  // streams that are not in use; of the thread that uses the context
 };
 
+// A stream of the context's pool. New streams share the hardware queues in turn (driver.hpp), so that a few are used
+// again and again: a load has one while it runs only.
 class Stream {
  public:
   explicit Stream(const Context& context);
@@ -55,8 +67,25 @@ class Stream {
   void synchronize() const;
 
  private:
+  const Context& context_;
   const Driver& driver_;
   StreamHandle handle_ = nullptr;
+};
+
+// Operations that are submitted together, by one call.
+class Graph {
+ public:
+  // Of what `submit` puts into the stream; null where the driver has no graphs, or not of these operations.
+  static std::unique_ptr<Graph> capture(const Context& context, const std::function<void(const Stream&)>& submit);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void launch(const Stream& stream) const;  // GpuError
+
+ private:
+  Graph(const Driver& driver, GraphExecHandle handle) : driver_(driver), handle_(handle) {}
+  const Driver& driver_;
+  GraphExecHandle handle_;
 };
 
 class Event {

@@ -9,7 +9,9 @@ namespace {
 
 const char* const kHint = "install NVIDIA's driver on a machine with a GPU, or name its libcuda.so.1 by ELBOWROOM_CUDA";
 
+// Drivers read their environment when they are loaded or started, so that it is set before.
 std::vector<std::string> driver_paths() {
+  setenv(kConnections, std::to_string(kMostConnections).c_str(), 0);
   const char* const given = std::getenv("ELBOWROOM_CUDA");
   return {given != nullptr && *given != '\0' ? given : "libcuda.so.1"};
 }
@@ -24,6 +26,11 @@ bool GpuError::lost() const {
   return std::find(std::begin(kLost), std::end(kLost), code_) != std::end(kLost);
 }
 
+int connections() {
+  const char* const set = std::getenv(kConnections);
+  return set == nullptr ? kMostConnections : std::atoi(set);
+}
+
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
@@ -33,8 +40,10 @@ Driver::Driver() : library_(driver_paths(), kHint) {
   name = reinterpret_cast<decltype(name)>(reinterpret_cast<std::uintptr_t>(library_.need(#symbol)));
   ELBOW_CUDA_CALLS(ELBOW_CUDA_LOAD)
 #undef ELBOW_CUDA_LOAD
-  cuMemcpyBatchAsync = reinterpret_cast<decltype(cuMemcpyBatchAsync)>(
-      reinterpret_cast<std::uintptr_t>(library_.find("cuMemcpyBatchAsync")));
+#define ELBOW_CUDA_LOAD_NEWER(name, symbol, parameters) \
+  name = reinterpret_cast<decltype(name)>(reinterpret_cast<std::uintptr_t>(library_.find(#symbol)));
+  ELBOW_CUDA_NEWER_CALLS(ELBOW_CUDA_LOAD_NEWER)
+#undef ELBOW_CUDA_LOAD_NEWER
   if (cuDriverGetVersion(&version_) == kSuccess && version_ < kOldest) {
     throw Unavailable(
         "the driver supports CUDA " + version_text(version_) + ", and " + version_text(kOldest) + " or newer is needed",
@@ -50,6 +59,11 @@ Driver::Driver() : library_(driver_paths(), kHint) {
     throw Unavailable(error.what(), "see `nvidia-smi`");
   }
   if (devices_ == 0) throw Unavailable("the driver finds no device", "see `nvidia-smi` and CUDA_VISIBLE_DEVICES");
+}
+
+bool Driver::has_graphs() const {
+  return cuStreamBeginCapture != nullptr && cuStreamEndCapture != nullptr && cuGraphInstantiate != nullptr &&
+         cuGraphLaunch != nullptr && cuGraphDestroy != nullptr && cuGraphExecDestroy != nullptr;
 }
 
 void Driver::check(Result result, const std::string& what) const {

@@ -19,11 +19,15 @@ struct StreamHandle_;
 struct EventHandle_;
 struct ModuleHandle_;
 struct FunctionHandle_;
+struct GraphHandle_;
+struct GraphExecHandle_;
 using ContextHandle = ContextHandle_*;
 using StreamHandle = StreamHandle_*;
 using EventHandle = EventHandle_*;
 using ModuleHandle = ModuleHandle_*;
 using FunctionHandle = FunctionHandle_*;
+using GraphHandle = GraphHandle_*;
+using GraphExecHandle = GraphExecHandle_*;
 
 // CUresult
 inline constexpr Result kSuccess = 0;
@@ -50,14 +54,21 @@ inline constexpr Result kNotPermitted = 800;
 inline constexpr Result kUnknown = 999;
 
 // CUdevice_attribute
+inline constexpr int kClockRate = 13;  // kHz, at most
 inline constexpr int kSmCount = 16;
 inline constexpr int kComputeMode = 20;
+inline constexpr int kMemoryClockRate = 36;  // kHz
+inline constexpr int kMemoryBusWidth = 37;   // bits
+inline constexpr int kL2Size = 38;           // bytes
 inline constexpr int kCapabilityMajor = 75;
 inline constexpr int kCapabilityMinor = 76;
 inline constexpr int kSharedMemoryOptin = 97;
+inline constexpr int kUsesHostPageTables = 100;  // coherent with the host, by a link that is no PCIe
 
 // CUfunction_attribute
 inline constexpr int kDynamicSharedMemory = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+inline constexpr int kCarveout = 9;             // CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+inline constexpr int kCarveoutMaxShared = 100;  // CU_SHAREDMEM_CARVEOUT_MAX_SHARED
 
 // CUpointer_attribute, CUmemorytype
 inline constexpr int kPointerMemoryType = 2;
@@ -65,6 +76,7 @@ inline constexpr int kPointerIsManaged = 8;
 inline constexpr unsigned kMemoryTypeDevice = 2;
 
 inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr int kCaptureRelaxed = 2;  // CUstreamCaptureMode: other calls are allowed meanwhile
 inline constexpr unsigned kHostRegisterPortable = 1;
 inline constexpr unsigned kHostRegisterDeviceMap = 2;
 
@@ -123,8 +135,24 @@ inline constexpr unsigned kPreferOverlapWithCompute = 1;
   call(cuModuleUnload, cuModuleUnload, (ModuleHandle))                                                           \
   call(cuModuleGetFunction, cuModuleGetFunction, (FunctionHandle*, ModuleHandle, const char*))                   \
   call(cuFuncSetAttribute, cuFuncSetAttribute, (FunctionHandle, int, int))                                       \
+  call(cuFuncGetAttribute, cuFuncGetAttribute, (int*, int, FunctionHandle))                                      \
+  call(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor,                 \
+      (int*, FunctionHandle, int, std::size_t))                                                                  \
   call(cuLaunchKernel, cuLaunchKernel, (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned,        \
       unsigned, unsigned, StreamHandle, void**, void**))
+
+// Calls that older drivers lack: nullptr there. cuMemcpyBatchAsync came with CUDA 12.8, graphs as used here with 11.4.
+#define ELBOW_CUDA_NEWER_CALLS(call)                                                                             \
+  call(cuMemcpyBatchAsync, cuMemcpyBatchAsync, (DevicePointer* to, DevicePointer* from, std::size_t* sizes,      \
+      std::size_t count, CopyAttributes* attributes, std::size_t* first, std::size_t attribute_count,            \
+      std::size_t* failed, StreamHandle stream))                                                                 \
+  call(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, (DeviceNumber, unsigned* flags, int* active))     \
+  call(cuStreamBeginCapture, cuStreamBeginCapture_v2, (StreamHandle, int mode))                                  \
+  call(cuStreamEndCapture, cuStreamEndCapture, (StreamHandle, GraphHandle*))                                     \
+  call(cuGraphInstantiate, cuGraphInstantiateWithFlags, (GraphExecHandle*, GraphHandle, unsigned long long))     \
+  call(cuGraphLaunch, cuGraphLaunch, (GraphExecHandle, StreamHandle))                                            \
+  call(cuGraphDestroy, cuGraphDestroy, (GraphHandle))                                                            \
+  call(cuGraphExecDestroy, cuGraphExecDestroy, (GraphExecHandle))
 // clang-format on
 
 // A call that failed; what() is one sentence with CUDA's name of the error.
@@ -146,7 +174,7 @@ class Driver {
   static constexpr int kOldest = 11000;  // CUDA 11.0: the first that knows devices of compute capability 8.0
 
   // libcuda.so.1, or the file that ELBOWROOM_CUDA names. Throws Unavailable: no driver, a driver that is too old, no
-  // device.
+  // device. Asks for kMostConnections hardware queues, unless CUDA_DEVICE_MAX_CONNECTIONS is set.
   Driver();
 
   // Throws GpuError where the result is not kSuccess: "`what`: CUDA_ERROR_NAME (description)".
@@ -154,21 +182,31 @@ class Driver {
   int version() const { return version_; }  // 12080 is CUDA 12.8
   int devices() const { return devices_; }
   const std::string& path() const { return library_.path(); }
+  bool has_graphs() const;
+
+  // A kernel that cannot be stopped keeps the device busy: calls that release anything would wait for it for ever.
+  // After abandon() owners release nothing, and the driver of the system does so when the process ends.
+  void abandon() const { abandoned_ = true; }
+  bool abandoned() const { return abandoned_; }
 
 #define ELBOW_CUDA_MEMBER(name, symbol, parameters) Result(*name) parameters;
   ELBOW_CUDA_CALLS(ELBOW_CUDA_MEMBER)
+  ELBOW_CUDA_NEWER_CALLS(ELBOW_CUDA_MEMBER)
 #undef ELBOW_CUDA_MEMBER
-
-  // Drivers before CUDA 12.8 have none: nullptr.
-  Result (*cuMemcpyBatchAsync)(DevicePointer* to, DevicePointer* from, std::size_t* sizes, std::size_t count,
-                               CopyAttributes* attributes, std::size_t* first, std::size_t attribute_count,
-                               std::size_t* failed, StreamHandle stream);
 
  private:
   Library library_;
   int version_ = 0;
   int devices_ = 0;
+  mutable bool abandoned_ = false;
 };
+
+// Hardware queues of a device. Streams share them in turn, and in a queue work waits for what was put there before by
+// another stream, such as the event behind a kernel that holds SMs. The default of CUDA is 8, 32 is the most (CUDA C++
+// Programming Guide, environment variables).
+inline constexpr const char* kConnections = "CUDA_DEVICE_MAX_CONNECTIONS";
+inline constexpr int kMostConnections = 32;
+int connections();  // as the environment has them; kMostConnections where it does not
 
 std::string version_text(int version);  // 12080 as "12.8"
 

@@ -26,11 +26,13 @@ void check(int status, const char* name) {
 
 }  // namespace
 
-BlasLibrary::BlasLibrary(const std::vector<std::string>& folders) : library_(paths(folders), kHint) {
+BlasLibrary::BlasLibrary(const Context& context, const std::vector<std::string>& folders)
+    : driver_(context.driver()), library_(paths(folders), kHint) {
   ELBOW_BLAS(library_, cublasLtCreate, &handle_);
 }
 
 BlasLibrary::~BlasLibrary() {
+  if (driver_.abandoned()) return;
   try {
     ELBOW_BLAS(library_, cublasLtDestroy, handle_);
   } catch (const std::exception&) {  // the device may be lost

@@ -13,7 +13,7 @@ namespace elbowroom::gpu {
 
 class BlasLibrary {
  public:
-  explicit BlasLibrary(const std::vector<std::string>& folders);  // Unavailable where there is none
+  BlasLibrary(const Context& context, const std::vector<std::string>& folders);  // Unavailable where there is none
   ~BlasLibrary();
   BlasLibrary(const BlasLibrary&) = delete;
   BlasLibrary& operator=(const BlasLibrary&) = delete;
@@ -26,6 +26,7 @@ class BlasLibrary {
   const std::string& path() const { return library_.path(); }
 
  private:
+  const Driver& driver_;
   Library library_;
   void* handle_ = nullptr;
 };

@@ -3,14 +3,12 @@
 #include <dlfcn.h>
 #include <glob.h>
 
-#include <utility>
-
 namespace elbowroom::gpu {
 
 Library::Library(const std::vector<std::string>& paths, const std::string& hint) : hint_(hint) {
   std::string reason = "no path was given";
   for (const std::string& path : paths) {
-    handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (handle_ != nullptr) {
       path_ = path;
       return;
@@ -20,13 +18,6 @@ Library::Library(const std::vector<std::string>& paths, const std::string& hint)
   }
   throw Unavailable(reason, hint);
 }
-
-Library::~Library() {
-  if (handle_ != nullptr) dlclose(handle_);
-}
-
-Library::Library(Library&& other) noexcept
-    : handle_(std::exchange(other.handle_, nullptr)), path_(std::move(other.path_)), hint_(std::move(other.hint_)) {}
 
 void* Library::find(const char* symbol) const { return dlsym(handle_, symbol); }
 

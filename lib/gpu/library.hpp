@@ -22,10 +22,9 @@ class Library {
  public:
   // The first of `paths` that the dynamic linker loads; a name without a slash is searched as the linker does. Throws
   // Unavailable with the linker's reason for the last one, and `hint`.
+  // The library stays loaded until the process ends, since threads may still end in its code: NVIDIA's libraries keep
+  // data of each thread, whose destructors run when the thread ends (pthread_key_create(3)).
   Library(const std::vector<std::string>& paths, const std::string& hint);
-  ~Library();
-  Library(Library&& other) noexcept;
-  Library& operator=(Library&&) = delete;
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 
 #include "gpu/declarations.hpp"
 
@@ -28,19 +30,46 @@ std::optional<unsigned> clock(calls::nvmlDeviceGetClockInfo* call, void* device,
   return call != nullptr && call(device, which, &value) == 0 ? std::optional(value) : std::nullopt;
 }
 
-std::optional<std::vector<unsigned>> processes(const Library& library, void* device) {
+// The number of the first namespace of process ids is fixed (PROC_PID_INIT_INO of Linux); a container has another one.
+bool sees_host_ids() {
+  std::error_code failed;
+  return std::filesystem::read_symlink("/proc/self/ns/pid", failed) == "pid:[4026531836]";
+}
+
+std::optional<std::vector<unsigned>> processes(const Library& library, void* device, bool own_context) {
   const auto call = ELBOW_FIND(library, nvmlDeviceGetComputeRunningProcesses_v3);
   unsigned count = kMostProcesses;
   ProcessInfo infos[kMostProcesses];
   if (call == nullptr || call(device, &count, infos) != 0) return std::nullopt;
-  std::vector<unsigned> ids;
-  for (unsigned i = 0; i < count; ++i) {
-    if (infos[i].pid != static_cast<unsigned>(getpid())) ids.push_back(infos[i].pid);
+  ListedProcesses listed{{}, static_cast<unsigned>(getpid()), sees_host_ids(), own_context};
+  for (unsigned i = 0; i < count; ++i) listed.ids.push_back(infos[i].pid);
+  return others_of(listed);
+}
+
+// nvmlClocksThrottleReason*, from the lowest bit on; the first one, an idle device, is no reason.
+const char* const kReasons[] = {"",        "application_clocks", "power_cap",   "hardware_slowdown", "sync_boost",
+                                "thermal", "hardware_thermal",   "power_brake", "display_clocks"};
+
+std::optional<std::vector<std::string>> throttle(const Library& library, void* device) {
+  const auto call = ELBOW_FIND(library, nvmlDeviceGetCurrentClocksThrottleReasons);
+  unsigned long long bits = 0;
+  if (call == nullptr || call(device, &bits) != 0) return std::nullopt;
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < std::size(kReasons); ++i) {
+    if ((bits >> i & 1U) != 0) names.emplace_back(kReasons[i]);
   }
-  return ids;
+  return names;
 }
 
 }  // namespace
+
+std::optional<std::vector<unsigned>> others_of(const ListedProcesses& listed) {
+  if (!listed.own_context) return listed.ids;
+  if (!listed.host_ids) return std::nullopt;
+  std::vector<unsigned> others = listed.ids;
+  std::erase(others, listed.own_id);
+  return others;
+}
 
 Management::Management() : library_(paths(), kHint) {
   const int code = ELBOW_NEED(library_, nvmlInit_v2)();
@@ -60,26 +89,31 @@ void* Management::device(const std::string& pci) const {
   return device;
 }
 
-ManagementFacts Management::facts(const std::string& pci) const {
+ManagementFacts Management::facts(const std::string& pci, bool own_context) const {
   void* const handle = device(pci);
   ManagementFacts facts;
   char version[96] = "";
   const auto driver = ELBOW_FIND(library_, nvmlSystemGetDriverVersion);
   if (driver != nullptr && driver(version, sizeof(version)) == 0) facts.driver = version;
-  facts.link_generation = number(ELBOW_FIND(library_, nvmlDeviceGetCurrPcieLinkGeneration), handle);
+  facts.now = reading(pci);
   facts.link_generation_max = number(ELBOW_FIND(library_, nvmlDeviceGetMaxPcieLinkGeneration), handle);
-  facts.link_width = number(ELBOW_FIND(library_, nvmlDeviceGetCurrPcieLinkWidth), handle);
   facts.link_width_max = number(ELBOW_FIND(library_, nvmlDeviceGetMaxPcieLinkWidth), handle);
-  facts.sm_mhz = clock(ELBOW_FIND(library_, nvmlDeviceGetClockInfo), handle, kSmClock);
   facts.sm_mhz_max = clock(ELBOW_FIND(library_, nvmlDeviceGetMaxClockInfo), handle, kSmClock);
   facts.memory_mhz = clock(ELBOW_FIND(library_, nvmlDeviceGetClockInfo), handle, kMemoryClock);
   facts.memory_mhz_max = clock(ELBOW_FIND(library_, nvmlDeviceGetMaxClockInfo), handle, kMemoryClock);
-  facts.processes = processes(library_, handle);
+  facts.processes = processes(library_, handle, own_context);
   return facts;
 }
 
-std::optional<unsigned> Management::sm_mhz(const std::string& pci) const {
-  return clock(ELBOW_FIND(library_, nvmlDeviceGetClockInfo), device(pci), kSmClock);
+DeviceReading Management::reading(const std::string& pci) const {
+  void* const handle = device(pci);
+  DeviceReading reading;
+  reading.sm_mhz = clock(ELBOW_FIND(library_, nvmlDeviceGetClockInfo), handle, kSmClock);
+  reading.link_generation = number(ELBOW_FIND(library_, nvmlDeviceGetCurrPcieLinkGeneration), handle);
+  reading.link_width = number(ELBOW_FIND(library_, nvmlDeviceGetCurrPcieLinkWidth), handle);
+  if (const auto power = number(ELBOW_FIND(library_, nvmlDeviceGetPowerUsage), handle)) reading.power_w = 1e-3 * *power;
+  reading.throttle = throttle(library_, handle);
+  return reading;
 }
 
 }  // namespace elbowroom::gpu

@@ -57,6 +57,7 @@ PinnedMemory::PinnedMemory(const Context& context, std::size_t bytes, int node)
 }
 
 PinnedMemory::~PinnedMemory() {
+  if (driver_.abandoned()) return;
   driver_.cuMemHostUnregister(data_);
   unmap();
 }

@@ -5,20 +5,17 @@
 #include <cstring>
 
 #include "gpu/declarations.hpp"
-#include "gpu/stand_in/settings.hpp"
+#include "gpu/stand_in/kernels.hpp"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-using elbowroom::stand_in::Settings;
-
 using elbowroom::gpu::ProcessInfo;
+using namespace elbowroom::stand_in;
 
-static const Settings& planted() {
-  static const Settings kSettings = elbowroom::stand_in::settings_from_environment();
-  return kSettings;
+EXPORTED int nvmlInit_v2() {
+  refresh();
+  return 0;
 }
-
-EXPORTED int nvmlInit_v2() { return 0; }
 EXPORTED int nvmlShutdown() { return 0; }
 
 EXPORTED int nvmlSystemGetDriverVersion(char* text, unsigned size) {
@@ -33,7 +30,7 @@ EXPORTED int nvmlDeviceGetHandleByPciBusId_v2(const char* pci, void** device) {
 }
 
 EXPORTED int nvmlDeviceGetCurrPcieLinkGeneration(void*, unsigned* value) {
-  *value = 5;
+  *value = pace() < 1 ? 1 : 5;
   return 0;
 }
 
@@ -43,7 +40,7 @@ EXPORTED int nvmlDeviceGetMaxPcieLinkGeneration(void*, unsigned* value) {
 }
 
 EXPORTED int nvmlDeviceGetCurrPcieLinkWidth(void*, unsigned* value) {
-  *value = static_cast<unsigned>(planted().link_width);
+  *value = static_cast<unsigned>(settings().link_width);
   return 0;
 }
 
@@ -53,7 +50,7 @@ EXPORTED int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* value) {
 }
 
 EXPORTED int nvmlDeviceGetClockInfo(void*, int which, unsigned* value) {
-  *value = which == elbowroom::gpu::kSmClock ? 1700 : 3200;
+  *value = which == elbowroom::gpu::kSmClock ? static_cast<unsigned>(1700 * pace()) : 3200;
   return 0;
 }
 
@@ -62,10 +59,22 @@ EXPORTED int nvmlDeviceGetMaxClockInfo(void*, int which, unsigned* value) {
   return 0;
 }
 
+EXPORTED int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
+  *milliwatts = static_cast<unsigned>(1e3 * settings().power_w);
+  return 0;
+}
+
+EXPORTED int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* bits) {
+  *bits = settings().throttle;
+  return 0;
+}
+
 EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, ProcessInfo* infos) {
   unsigned filled = 0;
-  infos[filled++] = {static_cast<unsigned>(getpid()), 0, 0, 0};
-  for (const unsigned pid : planted().processes) infos[filled++] = {pid, 0, 0, 0};
+  constexpr unsigned kOfHost = 1000000;
+  const auto own = static_cast<unsigned>(getpid()) + (settings().host_pids ? kOfHost : 0);
+  if (has_context()) infos[filled++] = {own, 0, 0, 0};
+  for (const unsigned pid : settings().processes) infos[filled++] = {pid, 0, 0, 0};
   *count = filled;
   return 0;
 }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1e-12;  // s
+constexpr double kStepsOfRise = 100;
 
 }  // namespace
 
@@ -21,7 +22,11 @@ double Simulation::host_s() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Simulation::Stream Simulation::add_stream() { return streams_.emplace(streams_.end()); }
+Simulation::Stream Simulation::add_stream() {
+  const Stream stream = streams_.emplace(streams_.end());
+  stream->queue = made_++ % settings_.connections;
+  return stream;
+}
 
 void Simulation::remove_stream(Stream stream) { streams_.erase(stream); }
 
@@ -31,30 +36,64 @@ bool Simulation::empty() const {
 
 void Simulation::put(Stream stream, Operation operation) {
   advance();
+  operation.order = ++put_;
   stream->push_back(std::move(operation));
   finish_ended();
 }
 
-// A holder counts from the moment that it has its SMs: done_s is above 0 from then on.
+double Simulation::pace() const {
+  return settings_.rise_s > 0 ? std::min(1.0, 0.2 + 0.8 * busy_s_ / settings_.rise_s) : 1;
+}
+
+// A holder counts from the moment that it has its SMs.
 int Simulation::held() const {
   int sum = 0;
   for (const auto& stream : streams_) {
-    if (!stream.empty() && stream.front().held > 0 && stream.front().done_s > 0) sum += stream.front().held;
+    if (!stream.empty() && stream.front().started) sum += stream.front().held;
   }
   return sum;
 }
 
-bool Simulation::runs(const Operation& operation) const {
-  if (operation.loads && operation.done_s == 0 && held() > 0) return false;
-  if (operation.held > 0) return operation.done_s > 0 || held() + operation.held <= settings_.sms;
-  return !operation.on_sms || held() < settings_.sms;
+bool Simulation::waits_in_queue(const Queued& stream) const {
+  const auto before = [&](const Operation& other) { return !other.started && other.order < stream.front().order; };
+  return std::any_of(streams_.begin(), streams_.end(), [&](const Queued& other) {
+    return &other != &stream && other.queue == stream.queue && std::any_of(other.begin(), other.end(), before);
+  });
+}
+
+bool Simulation::sms_work_beside(const Queued& stream) const {
+  const auto works = [](const Operation& other) { return other.on_sms && other.held == 0; };
+  return std::any_of(streams_.begin(), streams_.end(), [&](const Queued& other) {
+    return &other != &stream && std::any_of(other.begin(), other.end(), works);
+  });
+}
+
+// SMs get more shared memory only while nothing works on them.
+bool Simulation::can_start(const Queued& stream) const {
+  const Operation& operation = stream.front();
+  if (waits_in_queue(stream) || (operation.loads && held() > 0)) return false;
+  if (operation.held == 0) return !operation.on_sms || held() < settings_.sms;
+  return held() + operation.held <= settings_.sms && (shared_ || !sms_work_beside(stream));
+}
+
+void Simulation::start(Queued& stream) {
+  Operation& operation = stream.front();
+  const bool free = held() == 0 && !sms_work_beside(stream);
+  if (operation.carveout != Carveout::any && free) shared_ = operation.carveout == Carveout::shared;
+  operation.started = true;
+  if (operation.start) operation.start();
+}
+
+bool Simulation::runs(const Queued& stream) const {
+  if (stream.empty() || !stream.front().started) return false;
+  return stream.front().held > 0 || !stream.front().on_sms || held() < settings_.sms;
 }
 
 double Simulation::rate(const Operation& operation) const {
-  double rate = operation.gain;
+  double rate = operation.gain * pace();
   double sharing = 0;
   for (const auto& stream : streams_) {
-    if (stream.empty() || !runs(stream.front())) continue;
+    if (!runs(stream)) continue;
     const Operation& other = stream.front();
     sharing += other.name == operation.name ? 1 : 0;
     if (&other == &operation) continue;
@@ -71,22 +110,25 @@ double Simulation::rate(const Operation& operation) const {
 double Simulation::next_end() const {
   double least = kNever;
   for (const auto& stream : streams_) {
-    if (stream.empty() || stream.front().held > 0 || !runs(stream.front())) continue;
+    if (!runs(stream) || stream.front().held > 0) continue;
     const Operation& operation = stream.front();
     least = std::min(least, std::max(0.0, operation.work_s - operation.done_s) / rate(operation));
   }
-  return least;
+  // Rates change while clocks rise.
+  return least < kNever && pace() < 1 ? std::min(least, settings_.rise_s / kStepsOfRise) : least;
 }
 
 void Simulation::pass(double seconds) {
   std::list<std::pair<Operation*, double>> progress;
   for (auto& stream : streams_) {
-    if (!stream.empty() && runs(stream.front())) {
-      progress.emplace_back(&stream.front(), seconds * rate(stream.front()));
-    }
+    if (runs(stream)) progress.emplace_back(&stream.front(), seconds * rate(stream.front()));
   }
-  for (const auto& [operation, done] : progress) operation->done_s += done;
   now_ += seconds;
+  if (!progress.empty()) busy_s_ += seconds;
+  for (const auto& [operation, done] : progress) {
+    operation->done_s += done;
+    if (operation->progresses) operation->progresses(now_, operation->done_s);
+  }
 }
 
 void Simulation::finish_ended() {
@@ -94,14 +136,14 @@ void Simulation::finish_ended() {
     again = false;
     for (auto& stream : streams_) {
       if (stream.empty()) continue;
-      Operation& operation = stream.front();
-      if (operation.held > 0 && operation.done_s == 0 && runs(operation)) {
-        operation.done_s = kRounding;
-        if (operation.start) operation.start();
+      if (!stream.front().started && can_start(stream)) {
+        start(stream);
         again = true;
       }
-      const bool ended = operation.held > 0 ? operation.done_s > 0 && *operation.stop != 0
-                                            : runs(operation) && operation.done_s + kRounding >= operation.work_s;
+      Operation& operation = stream.front();
+      const bool stopped = operation.held > 0 && *operation.stop != 0 && !settings_.stop_ignored;
+      const bool ended = operation.held > 0 ? operation.started && stopped
+                                            : runs(stream) && operation.done_s + kRounding >= operation.work_s;
       if (!ended) continue;
       const Operation done = std::move(operation);
       stream.pop_front();
@@ -129,9 +171,9 @@ void Simulation::advance() {
   }
 }
 
-void Simulation::query() {
+void Simulation::spend(double seconds) {
   if (settings_.virtual_clock) {
-    advance_to(now_ + settings_.query_s);
+    advance_to(now_ + seconds);
   } else {
     advance();
   }
