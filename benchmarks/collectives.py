@@ -1,18 +1,21 @@
 """The time of a blocking collective, beside the definitions of OSU and IMB, and a hand-written loop.
 
-    python benchmarks/collectives.py [--mpi MPI] [--ranks 2] [--repeat 15] [--pages huge] [--json]
+    python benchmarks/collectives.py [--mpi MPI] [--ranks 2] [--repeat 30] [--pages huge] [--json]
 
 The probe measures each collective in a repetition; then benchmarks/collectives.c, a loop of the same calls
-between the same barriers, does. Both run in turns, each in processes of its own that sleep meanwhile. Printed
-are, in us and as ratios of medians over repetitions with 95 % intervals:
+between the same barriers, does, on the same cores. They take turns at being first, each in processes of its
+own that sleep meanwhile. Both are started anew for each repetition: where the kernel places a process's
+buffers decides up to 25 % of the time of 1 MiB, for as long as the process runs. Printed are, in us and as
+ratios with 95 % intervals over repetitions:
 
 - ours: mean over iterations from the last arrival to the last departure, on one clock;
 - OSU: mean over ranks and iterations of the time of the call; IMB: the largest mean of a rank (t_max), both
   from the same samples as ours;
 - slowest: the median of the slowest rank's time of the call, by the probe and by the loop.
 
-To reach: ours within 5 % of OSU's or IMB's, and the probe's slowest within 5 % of the loop's. Exit code 1
-where one is missed. Needs a quiet machine; a minute.
+To reach: ours within 5 % of OSU's or IMB's, and the probe's slowest within 5 % of the loop's, in 95 % of the
+operations and sizes. Exit code 1 where that is missed. A minute; needs cores that nothing else uses, or
+--real-time as root, which stops everything else for some 10 s.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +46,8 @@ OPERATIONS = ("bcast", "reduce", "allreduce", "allgather", "alltoall")
 SIZES = (1024, 65536, 1 << 20)
 ITERATIONS = 50
 TOLERANCE = 0.05
+SHARE = 0.95
+"""Of the operations and sizes, that are to be within the tolerance."""
 PATIENCE = 120.0
 
 Ask = Callable[[str, int], dict[str, float]]
@@ -115,22 +121,51 @@ def of_loop(process: subprocess.Popen[str]) -> Ask:
     return ask
 
 
+@contextmanager
+def started(mpi: Mpi, ranks: int, program: str, pages: str) -> Iterator[tuple[Ask, Ask]]:
+    """The probe and the loop, while they run."""
+    launch = build_launch("local", request(mpi, ranks, str(probe(mpi)), ("measure",)), {})
+    session = Session(launch, ranks=ranks, mpi=mpi)
+    other = build_launch("local", request(mpi, ranks, program, (pages,)), {})
+    process = subprocess.Popen(
+        other.command,
+        env={**os.environ, **other.env},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield of_probe(session, ranks), of_loop(process)
+    finally:
+        session.close()
+        process.communicate("end 0 0\n")
+
+
 def ratio(above: list[float], below: list[float], draws: np.random.Generator) -> tuple[float, float, float]:
-    """Of the medians, with a 95 % bootstrap interval over repetitions."""
-    both = np.array([above, below])
-    drawn = draws.integers(0, both.shape[1], (2000, both.shape[1]))
-    ratios = np.median(both[0][drawn], axis=1) / np.median(both[1][drawn], axis=1)
-    low, high = np.percentile(ratios, (2.5, 97.5))
-    return float(np.median(both[0]) / np.median(both[1])), float(low), float(high)
+    """The median of the ratios, with a 95 % bootstrap interval over repetitions: the memory of a virtual
+    machine is slower for seconds, which both sides of a repetition see.
+    """
+    ratios = np.array(above) / np.array(below)
+    drawn = draws.integers(0, len(ratios), (2000, len(ratios)))
+    low, high = np.percentile(np.median(ratios[drawn], axis=1), (2.5, 97.5))
+    return float(np.median(ratios)), float(low), float(high)
 
 
-def compared(ours: Ask, loop: Ask, repeat: int) -> list[dict[str, Any]]:
+Pair = tuple[dict[str, float], dict[str, float]]
+"""What the probe and the loop answered to one question."""
+
+
+def asked_in_turn(ours: Ask, loop: Ask, case: tuple[str, int], loop_first: bool) -> Pair:
+    """Both answers, in the order of the questions asked."""
+    if loop_first:
+        theirs = loop(*case)
+        return ours(*case), theirs
+    mine = ours(*case)
+    return mine, loop(*case)
+
+
+def rows_of(values: Mapping[tuple[str, int], list[Pair]]) -> list[dict[str, Any]]:
     """A row for each collective and size."""
-    cases = [(operation, size) for operation in OPERATIONS for size in SIZES]
-    values: dict[tuple[str, int], list[tuple[dict[str, float], dict[str, float]]]] = {c: [] for c in cases}
-    for _ in range(repeat):
-        for case in cases:
-            values[case].append((ours(*case), loop(*case)))
     draws = np.random.default_rng(1)
     rows = []
     for (operation, size), pairs in values.items():
@@ -150,11 +185,10 @@ def compared(ours: Ask, loop: Ask, repeat: int) -> list[dict[str, Any]]:
 
 
 def reached(row: dict[str, Any]) -> bool:
-    """Whether both goals are, as far as the intervals tell."""
+    """Whether both goals are."""
 
     def near(name: str) -> bool:
-        _, low, high = row[name]
-        return bool(low <= 1 + TOLERANCE and high >= 1 - TOLERANCE)
+        return bool(abs(row[name][0] - 1) <= TOLERANCE)
 
     return (near("ours/OSU") or near("ours/IMB")) and near("probe/loop")
 
@@ -163,29 +197,23 @@ def main() -> int:
     parser = Command(__doc__, smoke="--repeat 1")
     parser.add_argument("--mpi", help="as `elbowroom run --mpi`; default: the embedded one")
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--repeat", type=int, default=15)
+    parser.add_argument("--repeat", type=int, default=30, help="starts of both")
     parser.add_argument("--pages", choices=["huge", "small"], default="huge", help="of the loop's buffers")
+    parser.add_argument("--real-time", action="store_true", help="with a real-time priority; as root")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
+    if asked.real_time:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(10))  # and all that it starts
     mpi = find_mpi(asked.mpi)
+    values: dict[tuple[str, int], list[Pair]] = {(one, size): [] for one in OPERATIONS for size in SIZES}
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder) / "loop")
         subprocess.run([mpi.compiler, "-x", "c", "-O2", str(LOOP), "-o", program], check=True)
-        launch = build_launch("local", request(mpi, asked.ranks, str(probe(mpi)), ("measure",)), {})
-        session = Session(launch, ranks=asked.ranks, mpi=mpi)
-        other = build_launch("local", request(mpi, asked.ranks, program, (asked.pages,)), {})
-        process = subprocess.Popen(
-            other.command,
-            env={**os.environ, **other.env},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            rows = compared(of_probe(session, asked.ranks), of_loop(process), asked.repeat)
-        finally:
-            session.close()
-            process.communicate("end 0 0\n")
+        for number in range(asked.repeat):
+            with started(mpi, asked.ranks, program, asked.pages) as (ours, loop):
+                for case, pairs in values.items():
+                    pairs.append(asked_in_turn(ours, loop, case, number % 2 == 1))
+    rows = rows_of(values)
     if asked.json:
         print(json.dumps(rows))
     for row in rows if not asked.json else ():
@@ -195,7 +223,9 @@ def main() -> int:
         )
         mark = "" if reached(row) else "  MISSED"
         print(f"{row['operation']:10} {row['size']:8} B {row['us']:10.2f} us  {ratios}{mark}")
-    return status(asked, not all(reached(row) for row in rows))
+    count = sum(map(reached, rows))
+    print(f"{count} of {len(rows)} are within {TOLERANCE:.0%}; goal: {SHARE:.0%} of them", file=sys.stderr)
+    return status(asked, count < SHARE * len(rows))
 
 
 if __name__ == "__main__":
