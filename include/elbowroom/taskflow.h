@@ -14,6 +14,11 @@
  * Tasks run in elbow_taskflow_submit and _wait, higher priorities first; or on an executor's threads, for instance StarPU's
  * (elbowroom/taskflow_starpu.h). The elbow_broadcast is the flow's alone: it takes its events.
  *
+ * The flow goes on in _submit, _progress and _wait only: between these calls no task is given to an executor, and no data
+ * leave (those that are on their way arrive if elbow_broadcast_start was called). A thread that has submitted its tasks and
+ * does other work calls _progress from time to time. With an executor, ready data wait for further readers until 500 more
+ * tasks are submitted or the data are written again; the next _progress or _wait sends them.
+ *
  * Threads: one thread at a time uses an elbow_taskflow. _version and _error may be called by any thread. Structs that are
  * passed by pointer begin with their size, as in elbowroom/broadcast.h. NULL is EINVAL, unless stated. After a failure other
  * than EINVAL, the flow cannot go on: its calls fail again with that sentence.
@@ -86,13 +91,15 @@ ELBOW_API int elbow_taskflow_submit(elbow_taskflow* flow, elbow_taskflow_kernel 
                                     size_t size, const elbow_taskflow_use* uses, size_t count, int priority, int rank);
 
 /* Announces how many processes will read the data as they are after the last submitted write: they are sent when all these
- * are known, at the next write, when the window is full, or in _wait. Without it they are sent when they are ready. */
+ * are known, at the next write, when the window is full, or in _progress and _wait. Without it they are sent when they are
+ * ready. */
 ELBOW_API int elbow_taskflow_expect(elbow_taskflow* flow, elbow_taskflow_data data, size_t recipients);
 
 /* Only the owner reads the data until they are written again: other processes free their copies. */
 ELBOW_API int elbow_taskflow_flush(elbow_taskflow* flow, elbow_taskflow_data data);
 
-/* Makes progress without waiting, and runs at most one task where there is no executor. */
+/* Sends ready data that wait for further readers, makes progress without waiting, and runs at most one task where there is no
+ * executor. */
 ELBOW_API int elbow_taskflow_progress(elbow_taskflow* flow);
 
 /* Returns when all tasks of this process are over, and nothing of it is on its way. ECOMM where a message failed, or a

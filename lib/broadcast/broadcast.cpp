@@ -14,6 +14,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -46,8 +47,10 @@ constexpr std::size_t kCounters = sizeof(elbow_broadcast_counters);
 
 constexpr double kWatchdog = 60.0;                         // s
 constexpr int kSpins = 64;                                 // looks between two looks at the clock
-constexpr int kRounds = 16;                                // of them, at most, before others may have the core
-constexpr double kSpinning = 100e-6;                       // s, the same
+constexpr double kLook = 25e-9;                            // s that a look takes at least: some clocks stand still
+constexpr double kSpinning = 100e-6;                       // s of looks before others may have the core
+constexpr double kSlowest = 1e-9;                          // s/B: so much longer while data are under way
+constexpr double kLongestSpinning = 10e-3;                 // s
 constexpr int kTurn = 64;                                  // happenings for which the thread keeps others waiting
 constexpr auto kAttentive = std::chrono::milliseconds(1);  // after something happened, the thread looks without a pause
 constexpr auto kLongest = std::chrono::microseconds(200);  // between two looks later
@@ -94,12 +97,18 @@ struct elbow_broadcast {
     return done > 0;
   }
 
+  // How long to look for the next happening before others may have the core, s: data that are under way need this rank.
+  double patience() const {
+    return std::clamp(static_cast<double>(engine.under_way()) * kSlowest, kSpinning, kLongestSpinning);
+  }
+
   // Looks for the next happening, some times, and does what it asks for; whether there was one. To look for one more, once
   // what is awaited is there, can cost a time slice: some MPIs give the core away whenever nothing has arrived.
-  bool spin() {
+  bool spin(double seconds) {
     watch();
-    const double until = stepped + kSpinning;
-    for (int round = 0; round < kRounds && (round == 0 || transport.now() < until); ++round) {
+    const double until = stepped + seconds;
+    const int rounds = static_cast<int>(seconds / (kSpins * kLook));
+    for (int round = 0; round < rounds && (round == 0 || transport.now() < until); ++round) {
       for (int i = 0; i < kSpins; ++i) {
         if (!engine.step()) continue;
         collect();
@@ -113,12 +122,12 @@ struct elbow_broadcast {
     const elbow_broadcast_way way = c::taken_or_zeros(given, "way", kWay);
     const std::size_t segment = way.segment;
     const char* const fallback = given == nullptr && knows_network ? "auto" : "binomial";
-    const std::string tree = way.tree != nullptr ? way.tree : fallback;
+    const std::string_view tree = way.tree != nullptr ? way.tree : fallback;
     if (tree == "auto") return chooser.choose(size, count, segment);
     try {
       return parse_way(tree, segment);
     } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument("tree '" + tree + "': " + error.what());
+      throw std::invalid_argument("tree '" + std::string(tree) + "': " + error.what());
     }
   }
 
@@ -336,13 +345,17 @@ int elbow_broadcast_wait(elbow_broadcast* broadcast, elbow_broadcast_operation o
                                   ": use ELBOW_BROADCAST_RECEIVED or ELBOW_BROADCAST_RELEASED");
     }
     const auto spinning_until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kSpinning);
+    bool quiet = false;  // nothing happened while this thread looked
     for (;;) {
       const std::uint32_t before = broadcast->happened;
       {
         const std::lock_guard lock(broadcast->mutex);
-        const int now = look(*broadcast, operation, kind);
-        if (now <= 0) return now;
-        if (!broadcast->running && broadcast->spin()) continue;
+        do {
+          const int now = look(*broadcast, operation, kind);
+          if (now <= 0) return now;
+          if (broadcast->running) break;
+          quiet = !broadcast->spin(quiet ? kSpinning : broadcast->patience());
+        } while (!quiet);
       }
       if (broadcast->running && std::chrono::steady_clock::now() > spinning_until) {
         broadcast->happened.wait(before);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "engine_state.hpp"
@@ -95,12 +96,59 @@ Operation Engine::receive(const Key& key, std::span<std::byte> data) {
   return operation;
 }
 
+std::vector<Recipient> Engine::recipients(std::uint32_t context, std::int64_t tag,
+                                          std::span<const Destination> destinations) {
+  const int self = transport_.rank();
+  const int size = transport_.size();
+  if (destinations.empty()) throw std::invalid_argument("recipients: there is none; give at least one rank");
+  std::vector<Recipient> list;
+  list.reserve(destinations.size());
+  for (const auto& [rank, priority] : destinations) {
+    if (rank < 0 || rank >= size || rank == self) {
+      throw std::invalid_argument("recipient " + std::to_string(rank) + ": is not another rank; use 0 to " +
+                                  std::to_string(size - 1) + " without " + std::to_string(self));
+    }
+    if (priority < 0) {
+      throw std::invalid_argument("priority " + std::to_string(priority) + " of rank " + std::to_string(rank) +
+                                  ": is negative; use 0 or more");
+    }
+    list.push_back({rank, priority, 0, group_of(rank)});
+  }
+  if (list.size() > 1) sort(list);
+  for (Recipient& recipient : list) {
+    const Key key{context, recipient.rank, tag};
+    Peer& peer = peer_of(recipient.rank);
+    recipient.serial = peer.serial + 1;
+    recipient.previous = sent_[key];
+    peer.recent.emplace_back(recipient.serial, key);
+  }
+  return list;
+}
+
+// The order in which to serve them. Throws std::invalid_argument where one is named twice.
+void Engine::sort(std::vector<Recipient>& list) const {
+  const int self = transport_.rank();
+  const int size = transport_.size();
+  // Equal priorities are served from the rank behind the root on, so that roots use different ranks for forwarding.
+  const auto place = [self, size](const Recipient& recipient) { return (recipient.rank - self + size) % size; };
+  // Those with slow links come last: leaves forward nothing.
+  std::sort(list.begin(), list.end(), [&](const Recipient& a, const Recipient& b) {
+    return std::tuple(-a.priority, slowness_of(a.rank), place(a)) <
+           std::tuple(-b.priority, slowness_of(b.rank), place(b));
+  });
+  std::vector<bool> named(static_cast<std::size_t>(size));
+  for (const Recipient& recipient : list) {
+    if (named[static_cast<std::size_t>(recipient.rank)]) {
+      throw std::invalid_argument("recipient " + std::to_string(recipient.rank) + ": is named twice; name it once");
+    }
+    named[static_cast<std::size_t>(recipient.rank)] = true;
+  }
+}
+
 // What needs memory comes first: where there is none, nothing was sent, and the serials are as before.
 Operation Engine::send(std::uint32_t context, std::int64_t tag, std::span<const std::byte> data,
                        std::span<const Destination> destinations, const Way& way) {
   std::vector<Recipient> list = recipients(context, tag, destinations);
-  constexpr std::size_t kMostHead = 128;      // bytes of an announcement
-  constexpr std::size_t kMostRecipient = 33;  // of a recipient in it
   buffer_.reserve(kMostHead + kMostRecipient * list.size());
   unannounced_.reserve(unannounced_.size() + 1);
   Announcement base;
@@ -120,6 +168,7 @@ Operation Engine::send(std::uint32_t context, std::int64_t tag, std::span<const 
     return operation;
   }
   base.segment = segment_of(data.size(), way.segment);
+  if (wants_answers(list, static_cast<std::size_t>(base.segment))) progress();
   if (way.two_trees) {
     base.tree = parse_tree("delegate-binary");
     base.tree.two_level = !settings_.groups.empty();
@@ -130,13 +179,13 @@ Operation Engine::send(std::uint32_t context, std::int64_t tag, std::span<const 
   delivery.is_root = true;
   delivery.source = data.data();
   try {
-    std::vector<Recipient> order = list;
-    for (unsigned stripe = 0; stripe < delivery.stripes; ++stripe) {
-      add_branches(delivery, stripe, base.tree, order, delivery.group, 0);
-      std::reverse(order.begin(), order.end());
+    add_branches(delivery, 0, base.tree, list, delivery.group, 0);
+    if (delivery.stripes > 1) {
+      std::vector<Recipient> order(list.rbegin(), list.rend());
       std::stable_sort(order.begin(), order.end(), [this](const Recipient& a, const Recipient& b) {
         return slowness_of(a.rank) < slowness_of(b.rank);
       });
+      add_branches(delivery, 1, base.tree, order, delivery.group, 0);
     }
   } catch (const std::bad_alloc&) {
     deliveries_.erase(delivery.id);
@@ -175,9 +224,21 @@ void Engine::retry() {
   }
 }
 
+// What the program need not wait for once it may read the data.
+bool Engine::settle() {
+  if (!received_) return false;
+  const auto [id, stripe] = *std::exchange(received_, std::nullopt);
+  Delivery& delivery = *deliveries_.at(id);
+  end_stripe(delivery, stripe);
+  retire(delivery);
+  erase_finished();
+  return true;
+}
+
 bool Engine::step() {
   Happening happening;
   retry();
+  if (settle()) return true;
   if (!transport_.poll(happening)) return false;
   switch (happening.kind) {
     case Happening::Kind::kControl: on_message(happening.peer, happening.bytes); break;
@@ -237,7 +298,14 @@ std::vector<Stall> Engine::stalls(double seconds) {
   return result;
 }
 
-bool Engine::idle() const { return deliveries_.empty() && streams_.empty(); }
+bool Engine::idle() const {
+  if (!streams_.empty()) return false;
+  if (!received_) return deliveries_.empty();
+  // What was received a moment ago is over at the next step, unless others still get it from here.
+  const auto& outgoing = deliveries_.at(received_->first)->outgoing;
+  return deliveries_.size() == 1 &&
+         std::all_of(outgoing.begin(), outgoing.end(), [](const auto& one) { return one->finished; });
+}
 
 std::size_t Engine::remembered() const {
   std::size_t count = streams_.size() + sent_.size() + arrived_.size();
@@ -290,6 +358,7 @@ void Engine::wake(double at) {
 }
 
 Ticket Engine::add_request(const Request& request) {
+  under_way_ += request.bytes;
   if (free_requests_.empty()) {
     requests_.push_back(request);
     requests_.back().open = true;
@@ -304,6 +373,7 @@ Ticket Engine::add_request(const Request& request) {
 
 Engine::Request Engine::take_request(Ticket ticket) {
   const Request request = requests_[ticket];
+  under_way_ -= request.bytes;
   requests_[ticket] = {};
   free_requests_.push_back(ticket);
   return request;

@@ -130,6 +130,8 @@ class Engine {
   // Whether nothing is under way here: all operations are over, and nothing is stored or forwarded.
   bool idle() const;
   std::size_t pool_used() const { return pool_used_; }
+  // Bytes that are being sent, or received after they were announced.
+  std::size_t under_way() const { return under_way_; }
   // Keys and serials that are kept of messages, whatever is over.
   std::size_t remembered() const;
 
@@ -175,7 +177,10 @@ class Engine {
   void drain(int peer, std::size_t bytes);
   void leave_channel(Delivery& delivery, unsigned stripe);
   void note_here(Delivery& delivery, unsigned stripe, std::uint64_t index);
+  bool note_received(Delivery& delivery);
   void check_received(Delivery& delivery);
+  void end_stripe(Delivery& delivery, unsigned stripe);
+  bool settle();
   void complete(Delivery& delivery);
   void lose_root(int peer);
 
@@ -188,6 +193,7 @@ class Engine {
                     std::uint16_t own_group, int stage);
   void announce(Delivery& delivery);
   void announce(Delivery& delivery, Outgoing& outgoing);
+  bool wants_answers(std::span<const Recipient> list, std::size_t bytes);
   bool may_send_early(const Delivery& delivery, const Outgoing& outgoing);
   void take_over(Delivery& delivery, Outgoing& outgoing);
   void close(Delivery& delivery, Outgoing& outgoing);
@@ -208,6 +214,7 @@ class Engine {
   void retry();
   int slowness_of(int rank) const;
   std::vector<Recipient> recipients(std::uint32_t context, std::int64_t tag, std::span<const Destination> destinations);
+  void sort(std::vector<Recipient>& list) const;
   void commit(std::uint32_t context, std::int64_t tag, std::span<const Recipient> list);
   void write(int peer, const Announcement& announcement);
   void write(int peer, const Answer& answer);
@@ -235,10 +242,11 @@ class Engine {
   Counters counters_;
   Observer* observer_ = nullptr;
   Operation last_operation_ = 0;
-  std::size_t in_flight_ = 0;                                 // bytes, to ranks that take them
-  double seconds_per_byte_ = 0;                               // of the last segments that were sent
-  double moved_ = 0;                                          // s, when one was sent last, or others were let go first
-  int apart_ = 0;                                             // ranks that take nothing
+  std::size_t in_flight_ = 0;    // bytes, to ranks that take them
+  std::size_t under_way_ = 0;    // bytes that the transport was asked to send and to receive
+  double seconds_per_byte_ = 0;  // of the last segments that were sent
+  double moved_ = 0;             // s, when one was sent last, or others were let go first
+  int apart_ = 0;                // ranks that take nothing
   double wake_at_ = std::numeric_limits<double>::infinity();  // s
   std::size_t pool_used_ = 0;
   std::deque<Event> events_;
@@ -256,6 +264,8 @@ class Engine {
   std::vector<std::uint64_t> unannounced_;                      // messages for which memory was missing
   std::map<std::uint64_t, Announced> announced_;                // by number
   std::uint64_t last_number_ = 0;
+  // The delivery of which all is here since the last step, and the stripe that came last.
+  std::optional<std::pair<std::uint64_t, unsigned>> received_;
   std::vector<std::uint64_t> over_;  // deliveries to erase when nothing uses them any more
   std::vector<Request> requests_;
   std::vector<Ticket> free_requests_;

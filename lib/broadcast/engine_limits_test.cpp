@@ -251,3 +251,44 @@ TEST_CASE("A stall is told again where it has begun, and once where the others h
     CHECK(stalls[0].begun);
   }
 }
+
+TEST_CASE("A leaf may read its data before its parent learns that they are here") {
+  Ranks ranks(2);
+  constexpr std::size_t kSize = 50000;
+  ranks.receive(1, 0, kSize);
+  ranks.send(0, kSize, {{1, 0}}, "flat");
+  Engine& leaf = *ranks.engines[1];
+  std::optional<Event> received;
+  for (int rank = ranks.network.step(); !received; rank = ranks.network.step()) {
+    REQUIRE(rank >= 0);
+    ranks.engines[static_cast<std::size_t>(rank)]->step();
+    received = leaf.next_event();
+  }
+  CHECK(received->kind == Event::Kind::kReceived);
+  CHECK(!leaf.next_event());
+  CHECK(leaf.idle());
+  CHECK(leaf.step());
+  const std::optional<Event> released = leaf.next_event();
+  REQUIRE(released);
+  CHECK(released->kind == Event::Kind::kReleased);
+  ranks.run();
+  CHECK(ranks.engines[0]->idle());
+}
+
+TEST_CASE(
+    "A root that did nothing since its last send knows of answers that are here, and sends without asking again") {
+  Settings settings;
+  settings.pool = 400000;  // room for one first segment of 100000 bytes
+  Ranks ranks(2, settings, 1, false);
+  constexpr std::size_t kSize = 100000;
+  for (int turn = 0; turn < 3; ++turn) {
+    CAPTURE(turn);
+    ranks.receive(1, 0, kSize);
+    ranks.send(0, kSize, {{1, 0}}, "flat");
+    for (int rank = ranks.network.step(); rank >= 0; rank = ranks.network.step()) {
+      if (rank == 1) ranks.engines[1]->progress();
+    }
+    ranks.collect();
+    CHECK(ranks.count(1, Event::Kind::kReleased) == turn + 1);
+  }
+}

@@ -441,12 +441,19 @@ void Engine::on_received(Ticket ticket) {
   }
   note_here(delivery, request.stripe, request.index);
   post_receives(delivery, request.stripe);
-  if (incoming.arrived == incoming.total) {
-    leave_channel(delivery, request.stripe);
-    write(incoming.peer, Answer{Reply::kDone, incoming.number});
-    check_received(delivery);
-  }
   refresh(delivery);
+  if (incoming.arrived < incoming.total) return;
+  if (note_received(delivery)) {
+    received_ = {delivery.id, request.stripe};
+  } else {
+    end_stripe(delivery, request.stripe);
+  }
+}
+
+// The parent need not remember the stripe any more.
+void Engine::end_stripe(Delivery& delivery, unsigned stripe) {
+  leave_channel(delivery, stripe);
+  write(delivery.incoming[stripe].peer, Answer{Reply::kDone, delivery.incoming[stripe].number});
 }
 
 // Nobody has what only the lost rank had. Others may send what they have of it yet.
@@ -468,18 +475,19 @@ void Engine::lose_root(int peer) {
   }
 }
 
-void Engine::check_received(Delivery& delivery) {
-  if (delivery.received || (!delivery.inlined && !delivery.has_all())) return;
-  if (delivery.refused) {
-    delivery.received = true;
-    retire(delivery);
-    return;
+// Whether all is here since now, for a receive or for nobody.
+bool Engine::note_received(Delivery& delivery) {
+  if (delivery.received || (!delivery.inlined && !delivery.has_all())) return false;
+  if (!delivery.refused) {
+    if (delivery.operation == 0) return false;  // in the pool
+    if (!delivery.wanted.empty()) std::copy(delivery.store.begin(), delivery.store.end(), delivery.wanted.begin());
+    note(Event::Kind::kReceived, delivery.operation, delivery.passage());
   }
-  if (delivery.operation == 0) return;  // in the pool
-  if (!delivery.wanted.empty()) std::copy(delivery.store.begin(), delivery.store.end(), delivery.wanted.begin());
-  delivery.received = true;
-  note(Event::Kind::kReceived, delivery.operation, delivery.passage());
-  retire(delivery);
+  return delivery.received = true;
+}
+
+void Engine::check_received(Delivery& delivery) {
+  if (note_received(delivery)) retire(delivery);
 }
 
 }  // namespace elbowroom::broadcast

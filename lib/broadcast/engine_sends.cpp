@@ -1,55 +1,12 @@
 // The engine's side towards its children: branches, announcements, and segments that leave.
 #include <algorithm>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "engine.hpp"
 #include "engine_state.hpp"
 
 namespace elbowroom::broadcast {
-
-std::vector<Recipient> Engine::recipients(std::uint32_t context, std::int64_t tag,
-                                          std::span<const Destination> destinations) {
-  const int self = transport_.rank();
-  const int size = transport_.size();
-  if (destinations.empty()) throw std::invalid_argument("recipients: there is none; give at least one rank");
-  std::vector<Recipient> list;
-  list.reserve(destinations.size());
-  for (const auto& [rank, priority] : destinations) {
-    if (rank < 0 || rank >= size || rank == self) {
-      throw std::invalid_argument("recipient " + std::to_string(rank) + ": is not another rank; use 0 to " +
-                                  std::to_string(size - 1) + " without " + std::to_string(self));
-    }
-    if (priority < 0) {
-      throw std::invalid_argument("priority " + std::to_string(priority) + " of rank " + std::to_string(rank) +
-                                  ": is negative; use 0 or more");
-    }
-    list.push_back({rank, priority, 0, group_of(rank)});
-  }
-  // Equal priorities are served from the rank behind the root on, so that roots use different ranks for forwarding.
-  const auto place = [self, size](const Recipient& recipient) { return (recipient.rank - self + size) % size; };
-  // Those with slow links come last: leaves forward nothing.
-  std::sort(list.begin(), list.end(), [&](const Recipient& a, const Recipient& b) {
-    return std::tuple(-a.priority, slowness_of(a.rank), place(a)) <
-           std::tuple(-b.priority, slowness_of(b.rank), place(b));
-  });
-  std::vector<bool> named(static_cast<std::size_t>(size));
-  for (const Recipient& recipient : list) {
-    if (named[static_cast<std::size_t>(recipient.rank)]) {
-      throw std::invalid_argument("recipient " + std::to_string(recipient.rank) + ": is named twice; name it once");
-    }
-    named[static_cast<std::size_t>(recipient.rank)] = true;
-  }
-  for (Recipient& recipient : list) {
-    const Key key{context, recipient.rank, tag};
-    Peer& peer = peer_of(recipient.rank);
-    recipient.serial = peer.serial + 1;
-    recipient.previous = sent_[key];
-    peer.recent.emplace_back(recipient.serial, key);
-  }
-  return list;
-}
 
 namespace {
 
@@ -104,16 +61,20 @@ void Engine::write_inlined(std::vector<Announcement>& announcements) {
 
 void Engine::add_branches(Delivery& delivery, unsigned stripe, const Tree& tree, std::span<const Recipient> list,
                           std::uint16_t own_group, int stage) {
-  const std::uint64_t total = delivery.total(stripe);
-  for (const Branch& branch : branches(tree, list.size(), groups_of(tree, list), own_group)) {
+  const auto add = [&](const Branch& branch) {
     auto outgoing = std::make_unique<Outgoing>();
     outgoing->receiver = list[branch.child];
     outgoing->tree = branch.tree;
     outgoing->subtree = sublist(list, branch.subtree);
     outgoing->stripe = stripe;
     outgoing->stage = stage + branch.stage;
-    outgoing->total = total;
+    outgoing->total = delivery.total(stripe);
     delivery.outgoing.push_back(std::move(outgoing));
+  };
+  if (list.size() == 1) {
+    add({0, {}, tree, 0});  // in every tree
+  } else if (!list.empty()) {
+    for (const Branch& branch : branches(tree, list.size(), groups_of(tree, list), own_group)) add(branch);
   }
 }
 
@@ -167,6 +128,13 @@ void Engine::announce(Delivery& delivery, Outgoing& outgoing) {
   announced.early = delivery.bytes(outgoing.stripe, 0);
   peer_of(rank).early += announced.early;
   send_segment(delivery, outgoing);
+}
+
+// Whether a recipient has no room for a first segment as far as this rank knows, and answers that may be here make some.
+bool Engine::wants_answers(std::span<const Recipient> list, std::size_t bytes) {
+  return bytes <= share() && std::any_of(list.begin(), list.end(), [this, bytes](const Recipient& recipient) {
+           return peer_of(recipient.rank).early + bytes > share();
+         });
 }
 
 // Whether the first segment may follow the announcement: the window is free, nothing else waits for it, and the child has

@@ -1,13 +1,17 @@
 // The C interface: stalls, messages of other releases, what is remembered, NULL, and sizes of structs.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "events.hpp"
 #include "message.hpp"
+#include "turns.hpp"
 #include "wire.hpp"
 
 using namespace elbowroom::broadcast;
@@ -182,4 +186,72 @@ TEST_CASE("Settings of a later release are taken while what they add is not used
   CHECK(elbow_broadcast_new(&transport, &later.settings) == nullptr);
   CHECK(errno == EINVAL);
   CHECK(error().starts_with("settings: sets fields that this release does not know"));
+}
+
+TEST_CASE("A rank that received its data is not blamed for the progress that it does not make") {
+  Wire wire(2);
+  auto settings = sized<elbow_broadcast_settings>();
+  settings.watchdog = 5;
+  Rank root(wire, 0, &settings);
+  Rank leaf(wire, 1, &settings);
+  std::vector<char> data(50000);
+  std::vector<char> into(50000);
+  const elbow_broadcast_recipient recipient = {1, 0};
+  elbow_broadcast_operation operation = 0;
+  CHECK(elbow_broadcast_receive(leaf.broadcast, 0, 0, 0, into.data(), into.size(), &operation) == 0);
+  elbow_broadcast_operation sent = 0;
+  CHECK(elbow_broadcast_send(root.broadcast, 0, 0, data.data(), data.size(), &recipient, 1, nullptr, &sent) == 0);
+  CHECK(elbow_broadcast_wait(leaf.broadcast, operation, ELBOW_BROADCAST_RECEIVED) == 0);
+  wire.skip = 100;  // it computes
+  auto event = sized<elbow_broadcast_event>();
+  CHECK(elbow_broadcast_next(leaf.broadcast, &event) == 0);
+}
+
+TEST_CASE("A thread for which nothing happens sleeps between two looks") {
+  static std::atomic<long> looks = 0;
+  Wire wire(2);
+  elbow_broadcast_transport transport = wire.transport(0);
+  transport.poll = [](void*, elbow_broadcast_happening*) {
+    ++looks;
+    return 0;
+  };
+  elbow_broadcast* const broadcast = elbow_broadcast_new(&transport, nullptr);
+  REQUIRE(elbow_broadcast_start(broadcast, -1) == 0);
+  const auto passed = [begun = std::chrono::steady_clock::now()] {
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begun).count();
+  };
+  while (passed() < 20000) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const double from = passed();
+  const long before = looks;
+  while (passed() < from + 50000) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(looks > before);
+  CHECK(static_cast<double>(looks - before) < (passed() - from) / 50 + 2);
+  elbow_broadcast_free(broadcast);
+}
+
+TEST_CASE("A thread that takes the mutex again and again keeps no other one out") {
+  Turns turns;
+  std::atomic<bool> over = false;
+  long taken = 0;  // under the mutex
+  std::atomic<long> seen = 0;
+  std::thread greedy([&] {
+    while (!over) {
+      turns.lock();
+      seen = ++taken;
+      for (int i = 0; i < 1000; ++i) seen.load();
+      turns.unlock();
+    }
+  });
+  while (seen == 0) std::this_thread::yield();
+  std::vector<long> passed;  // by the greedy one, while this one waited
+  for (int i = 0; i < 101; ++i) {
+    const long before = seen;
+    turns.lock();
+    passed.push_back(taken - before);
+    turns.unlock();
+  }
+  over = true;
+  greedy.join();
+  std::nth_element(passed.begin(), passed.begin() + 50, passed.end());
+  CHECK(passed[50] <= 2);
 }

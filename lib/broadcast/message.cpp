@@ -27,12 +27,24 @@ std::uint32_t checksum(std::span<const std::byte> bytes) {
   return sum;
 }
 
-// Numbers are written in groups of seven bits, the lowest first: most are small.
+// Numbers are written in groups of seven bits, the lowest first: most are small. The bytes have at most the size that is
+// expected, and are cut to what was written at the end.
 class Writer {
  public:
-  explicit Writer(std::vector<std::byte>& bytes) : bytes_(bytes) {}
+  Writer(std::vector<std::byte>& bytes, std::uint8_t kind, std::size_t most) : bytes_(bytes) {
+    bytes_.resize(most);
+    next_ = bytes_.data();
+    for (const std::uint8_t first : {std::to_integer<std::uint8_t>(kMark), kFormat, kind}) byte(first);
+    next_ += kSumSize;
+  }
 
-  void byte(std::uint8_t value) { bytes_.push_back(static_cast<std::byte>(value)); }
+  void byte(std::uint8_t value) { *next_++ = static_cast<std::byte>(value); }
+
+  void seal() {
+    bytes_.resize(static_cast<std::size_t>(next_ - bytes_.data()));
+    const std::uint32_t sum = checksum(std::span(bytes_).subspan(kSumAt + kSumSize));
+    for (std::size_t i = 0; i < kSumSize; ++i) bytes_[kSumAt + i] = static_cast<std::byte>(sum >> (8 * i));
+  }
 
   void number(std::uint64_t value) {
     while (value >= 128) {
@@ -49,6 +61,7 @@ class Writer {
 
  private:
   std::vector<std::byte>& bytes_;
+  std::byte* next_ = nullptr;
 };
 
 class Reader {
@@ -99,16 +112,6 @@ class Reader {
  private:
   std::span<const std::byte> rest_;
 };
-
-void begin(std::vector<std::byte>& bytes, std::uint8_t kind) {
-  bytes.assign({kMark, std::byte{kFormat}, std::byte{kind}});
-  bytes.resize(kSumAt + kSumSize);
-}
-
-void seal(std::vector<std::byte>& bytes) {
-  const std::uint32_t sum = checksum(std::span(bytes).subspan(kSumAt + kSumSize));
-  for (std::size_t i = 0; i < kSumSize; ++i) bytes[kSumAt + i] = static_cast<std::byte>(sum >> (8 * i));
-}
 
 void write(Writer& writer, const Recipient& recipient, bool with_group) {
   writer.number(static_cast<std::uint32_t>(recipient.priority));
@@ -213,8 +216,7 @@ Answer read_answer(Reader& reader, std::span<const std::byte> message, std::uint
 }  // namespace
 
 void encode(const Announcement& announcement, std::vector<std::byte>& into) {
-  Writer writer(into);
-  begin(into, kAnnouncement);
+  Writer writer(into, kAnnouncement, kMostHead + kMostRecipient * announcement.subtree.size());
   const std::uint16_t group = announcement.receiver.group;
   const bool groups = group != 0 || std::any_of(announcement.subtree.begin(), announcement.subtree.end(),
                                                 [](const Recipient& recipient) { return recipient.group != 0; });
@@ -239,17 +241,16 @@ void encode(const Announcement& announcement, std::vector<std::byte>& into) {
     writer.number(static_cast<std::uint32_t>(recipient.rank));
     write(writer, recipient, groups);
   }
-  seal(into);
+  writer.seal();
   into.insert(into.end(), announcement.payload.begin(), announcement.payload.end());
 }
 
 void encode(const Answer& answer, std::vector<std::byte>& into) {
-  Writer writer(into);
-  begin(into, static_cast<std::uint8_t>(answer.reply));
+  Writer writer(into, static_cast<std::uint8_t>(answer.reply), kMostHead);
   writer.number(answer.number);
   writer.number(answer.from);
   writer.number(answer.channel);
-  seal(into);
+  writer.seal();
 }
 
 Message decode(std::span<const std::byte> bytes, std::int32_t self, std::int32_t size) {

@@ -80,6 +80,9 @@ struct BadMessage : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+constexpr std::size_t kMostHead = 128;      // bytes of a message without its recipients and data
+constexpr std::size_t kMostRecipient = 33;  // bytes of a recipient in it
+
 // `into` is cleared first; its memory is used again.
 void encode(const Announcement& announcement, std::vector<std::byte>& into);
 void encode(const Answer& answer, std::vector<std::byte>& into);

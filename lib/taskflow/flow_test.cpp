@@ -270,6 +270,55 @@ TEST_CASE("A task that takes longer than the watchdog fails neither its process 
   }
 }
 
+TEST_CASE("Ready data that wait for further readers leave in the next call of progress, and in no other way") {
+  elbowroom::broadcast::LoopbackNetwork network(2, 1);
+  End ends[2] = {{&network, 0}, {&network, 1}};
+  const elbow_taskflow_executor at_once = {sizeof at_once, nullptr,
+                                           [](void*, int, void (*body)(void*), void* argument) {
+                                             body(argument);
+                                             return 0;
+                                           }};
+  elbow_taskflow_settings settings = defaults();
+  settings.executor = &at_once;
+  const elbow_taskflow_kernel make = [](void* const* buffers, const void*) { *static_cast<int*>(buffers[0]) = 7; };
+  const elbow_taskflow_kernel copy = [](void* const* buffers, const void*) {
+    *static_cast<int*>(buffers[1]) = *static_cast<int*>(buffers[0]);
+  };
+  int made = 0;
+  int copied = 0;
+  elbow_broadcast* broadcasts[2];
+  elbow_taskflow* flows[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    const elbow_broadcast_transport transport = ends[rank].transport();
+    broadcasts[rank] = elbow_broadcast_new(&transport, nullptr);
+    flows[rank] = elbow_taskflow_new(broadcasts[rank], rank, 2, &settings);
+    elbow_taskflow_data data[2] = {0, 0};
+    REQUIRE(elbow_taskflow_register(flows[rank], &made, sizeof made, 0, &data[0]) == 0);
+    REQUIRE(elbow_taskflow_register(flows[rank], &copied, sizeof copied, 1, &data[1]) == 0);
+    const elbow_taskflow_use makes[] = {{data[0], ELBOW_TASKFLOW_WRITE}};
+    const elbow_taskflow_use reads[] = {{data[0], ELBOW_TASKFLOW_READ}, {data[1], ELBOW_TASKFLOW_WRITE}};
+    REQUIRE(elbow_taskflow_submit(flows[rank], make, nullptr, 0, makes, 1, 0, 0) == 0);
+    REQUIRE(elbow_taskflow_submit(flows[rank], copy, nullptr, 0, reads, 2, 0, 1) == 0);
+  }
+  const auto reader_makes_progress = [&] {
+    for (int turn = 0; turn < 200; ++turn) {
+      CHECK(elbow_broadcast_progress(broadcasts[0]) == 0);
+      CHECK(elbow_taskflow_progress(flows[1]) == 0);
+    }
+  };
+  reader_makes_progress();
+  CHECK(made == 7);
+  CHECK(copied == 0);
+  CHECK(elbow_taskflow_progress(flows[0]) == 0);
+  reader_makes_progress();
+  CHECK(copied == 7);
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK(elbow_taskflow_wait(flows[rank]) == 0);
+    elbow_taskflow_free(flows[rank]);
+    elbow_broadcast_free(broadcasts[rank]);
+  }
+}
+
 TEST_CASE("After a failure the flow's calls fail again, and do not wait for ever") {
   const elbow_taskflow_executor executor = {sizeof executor, nullptr,
                                             [](void*, int, void (*)(void*), void*) { return -1; }};

@@ -261,6 +261,36 @@ static void again(void) {
   }
 }
 
+/* Control messages of one process happen in the order in which they were sent, long and short ones; those of other processes
+ * do not wait for them. Each names its number, and its bytes follow from that. */
+static void order(void) {
+  enum { COUNT = 40 };
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  elbow_broadcast_transport transport = elbow_broadcast_transport_of_mpi(own);
+  int happened[RANKS] = {0};
+  for (int i = 0; i < COUNT; ++i)
+    for (int to = 0; to < ranks; ++to) {
+      const size_t size = i % 3 == 0 ? 100000 + 5000 * (size_t)i : i % 3 == 1 ? 8192 : 9 + (size_t)i;
+      if (to == rank) continue;
+      unsigned char* const bytes = filled(size, (unsigned)i);
+      bytes[0] = (unsigned char)(i + 1); /* not 0, with which the transport's own begin */
+      expect(transport.send_control(transport.state, to, bytes, size) == 0, "send_control", i);
+      free(bytes);
+    }
+  for (int left = COUNT * (ranks - 1); left > 0;) {
+    elbow_broadcast_happening now = {.size = sizeof now};
+    if (transport.poll(transport.state, &now) != 1 || now.kind != ELBOW_BROADCAST_CONTROL) continue;
+    const int i = happened[now.peer]++;
+    const unsigned char* const bytes = now.bytes;
+    expect(bytes[0] == i + 1, "out of order", bytes[0]);
+    expect(now.length > 8 && bytes[8] == byte_of(8, bytes[0] - 1U), "wrong bytes", i);
+    expect(bytes[now.length - 1] == byte_of(now.length - 1, bytes[0] - 1U), "wrong end", i);
+    --left;
+  }
+  transport.close(transport.state);
+  MPI_Comm_free(&own);
+}
+
 /* The library's thread makes progress; the program only waits. */
 static void thread(void) {
   begin(NULL);
@@ -284,9 +314,11 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(void);
     int level;
-  } parts[] = {{"trees", trees, 0}, {"tags", tags, 0},         {"versions", versions, 0},
-               {"wrong", wrong, 0}, {"mismatch", mismatch, 0}, {"absent", absent, 0},
-               {"again", again, 0}, {"confined", confined, 0}, {"thread", thread, MPI_THREAD_MULTIPLE}};
+  } parts[] = {{"trees", trees, 0},       {"tags", tags, 0},
+               {"versions", versions, 0}, {"wrong", wrong, 0},
+               {"mismatch", mismatch, 0}, {"absent", absent, 0},
+               {"again", again, 0},       {"confined", confined, 0},
+               {"order", order, 0},       {"thread", thread, MPI_THREAD_MULTIPLE}};
   const int threaded = argc == 2 && strcmp(argv[1], "thread") == 0;
   int level = 0;
   MPI_Init_thread(&argc, &argv, threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);

@@ -23,7 +23,7 @@ from elbowroom.launch.broadcast_bench import measure_broadcasts
 from elbowroom.launch.mpi import Mpi
 from traced import mpi_called
 
-PARTS = ("trees", "tags", "versions", "wrong", "mismatch", "absent", "again", "confined")
+PARTS = ("trees", "tags", "versions", "wrong", "mismatch", "absent", "again", "confined", "order")
 SETTINGS = [("embedded", 2), ("embedded", 8), ("openmpi", 4), ("mpich", 2), ("mpich", 8)]
 
 
