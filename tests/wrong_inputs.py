@@ -6,7 +6,9 @@ alone is to blame. tests/wrong_files.py makes the files that are named here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _HERE = Path(__file__).parent / "data"
@@ -147,12 +149,39 @@ def targets() -> Iterator[tuple[str, list[str]]]:
             yield kind, _words(line)
 
 
-def cases() -> Iterator[list[str]]:
-    """The words of every wrong command line."""
+def cases(*, whole: bool) -> Iterator[list[str]]:
+    """The words of every wrong command line. Unless the `whole` table is asked for, the targets of a kind
+    share its values: each has a value of every class, and each value has a target.
+    """
+    lines: dict[str, list[list[str]]] = {}
     for kind, words in targets():
-        for value in VALUES[kind]:
-            yield [word.replace("@", value) for word in words]
+        lines.setdefault(kind, []).append(words)
+    for kind, places in lines.items():
+        for number, words in enumerate(places):
+            for value in VALUES[kind] if whole else share(VALUES[kind], number, len(places)):
+                yield [word.replace("@", value) for word in words]
     yield from (_words(line) for line in LINES.splitlines() if line)
+
+
+def share(values: Sequence[str], number: int, count: int) -> Iterator[str]:
+    """Of every class of values, those for target `number` of `count`."""
+    classes: dict[str, list[str]] = {}
+    for value in values:
+        classes.setdefault(_class(value), []).append(value)
+    for alike in classes.values():
+        yield from alike[number::count] or [alike[number % len(alike)]]
+
+
+def _class(value: str) -> str:
+    """What a program has to notice of a value."""
+    if not value.strip() or value == NOT_UTF8:
+        return "no text"
+    with contextlib.suppress(ValueError):
+        return "number" if math.isfinite(float(value)) else "no finite number"
+    name = Path(value).stem.rpartition("-")[2]
+    if name in ("fifo", "zero", "loop", "folder", "missing"):
+        return "no file"
+    return "wrong file" if value.startswith("bad/") else "wrong text"
 
 
 def _words(line: str) -> list[str]:

@@ -9,6 +9,7 @@ import resource
 import shlex
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,9 +100,12 @@ def with_json(words: list[str]) -> list[str]:
     return [*words[:index], "--json", *words[index:]] if not isinstance(command, click.Group) else words
 
 
-def faults(words: list[str], sandbox: Path, capfd: pytest.CaptureFixture[str]) -> list[str]:
-    """What is wrong with the answer to these words; nothing where all is well."""
-    before = contents(sandbox)
+def faults(
+    words: list[str], sandbox: Path, before: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> list[str]:
+    """What is wrong with the answer to these words; nothing where all is well. `before`: what the sandbox
+    contains.
+    """
     words = with_json(words)
     code: object = None
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
@@ -165,7 +169,7 @@ def test_what_the_documentation_says_of_a_wrong_command_line_is_its_answer(
     assert re.fullmatch(f"elbowroom: {'.*'.join(parts)}\n", err), err
 
 
-CASES = list(wrong_inputs.cases())
+CASES = list(wrong_inputs.cases(whole=os.environ.get("ELBOWROOM_EXPLORE") == "1"))
 
 
 def test_the_table_is_long_and_names_every_option() -> None:
@@ -180,6 +184,14 @@ def test_the_table_is_long_and_names_every_option() -> None:
         ]
     assert not missing
     assert len(CASES) >= 400
+
+
+def test_the_targets_of_a_kind_share_all_its_values() -> None:
+    counts = Counter(kind for kind, _ in wrong_inputs.targets())
+    for kind, values in wrong_inputs.VALUES.items():
+        shares = [set(wrong_inputs.share(values, number, counts[kind])) for number in range(counts[kind])]
+        assert all(shares), kind
+        assert set().union(*shares) == set(values), kind
 
 
 def commands(
@@ -199,11 +211,12 @@ NAMES = {" ".join(words[: 2 if words[0] in ("trace", "machine") else 1]) for wor
 def test_every_wrong_input_of_a_command_is_answered_in_a_sentence(
     name: str, sandbox: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    wrong = []
+    wrong, before = [], contents(sandbox)
     for words in CASES:
         if words[: len(name.split())] == name.split():
-            found = faults(words, sandbox, capfd)
+            found = faults(words, sandbox, before, capfd)
             if found:
+                before = contents(sandbox)
                 shown = [word if len(word) < 60 else f"{word[:8]}...{word[-20:]}" for word in words]
                 wrong.append(f"{shown}: {'; '.join(found)}")
     assert not wrong, f"{len(wrong)} faults:\n" + "\n".join(wrong)
