@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 import pytest
 
+from elbowroom.api import job_calibration
 from elbowroom.errors import UsageError
 from elbowroom.launch.modes import KernelRate
 from elbowroom.machine.layout import regular_machine
 from elbowroom.machine.topology import Machine
-from elbowroom.measure.core_rates import CURSORS, core_rates, measured_store_factor
+from elbowroom.measure.core_rates import CURSORS, core_rates, count_starts, measured_store_factor
 from elbowroom.models.base import Provenance
 from elbowroom.models.curves import Curves, Row, Situation
 from elbowroom.models.fit import fit
@@ -103,3 +105,26 @@ def test_a_model_of_a_machine_that_avoids_reads_counts_its_kernel_without_them()
 def test_a_kernel_without_memory_traffic_calibrates_nothing() -> None:
     with pytest.raises(UsageError, match="moves no memory"):
         core_rates("probe", machine(), data("prime"), seconds=0.1, repeat=1, measure=law)
+
+
+def test_a_calibration_for_jobs_starts_the_probe_as_often_as_planned_and_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    starts: list[str] = []
+    said: list[str] = []
+
+    def counted(path: str, name: str, *words: Any, **options: Any) -> KernelRate:
+        starts.append(name)
+        return law(path, name, *words, **options)
+
+    def fitted(*_words: object, computing: Callable[[FitData], object], **_options: object) -> object:
+        return computing(data())
+
+    monkeypatch.setattr(job_calibration, "open", lambda path: path)
+    monkeypatch.setattr(job_calibration, "_place", lambda *_words: ("probe", machine()))
+    monkeypatch.setattr(job_calibration, "kernel_rate", counted)
+    monkeypatch.setattr(job_calibration, "fit", fitted)
+    job_calibration.calibrate_for_jobs("run", repeat=3, tell=said.append)
+    assert len(starts) == 3 * count_starts(2)
+    assert said[0].startswith(f"measuring {len(starts)} repetitions, about ")
+    assert said[-1].startswith(f"{len(starts)} of {len(starts)} repetitions")
