@@ -116,7 +116,7 @@ def _fit(
     gpu = gpu_part(sources, sms)
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     try:
-        collected = _pooled(sources, kernel, size, store_factor.measured if store_factor else msgspec.UNSET)
+        collected = pooled(sources, kernel, size, store_factor.measured if store_factor else msgspec.UNSET)
     except UsageError as error:
         if gpu is None or kernel is not None or size is not None:
             raise
@@ -168,10 +168,12 @@ def _provenance(
     )
 
 
-def _pooled(
+def pooled(
     runs: Sequence[Run], kernel: str | None, size: int | None, store_factor: float | msgspec.UnsetType
 ) -> FitData:
-    """The points of several runs as if one had measured them."""
+    """The points of several runs as if one had measured them; UsageError where no model can be fitted to
+    them.
+    """
     if not runs:
         raise UsageError("none is given", field="run", hint="name at least one run folder")
     shape = layout_of(runs[0].machine).shape

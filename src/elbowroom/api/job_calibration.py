@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from elbowroom.api.calibration import fit
+import msgspec
+
+from elbowroom.api.calibration import fit, pooled
 from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.models import Model
 from elbowroom.api.runs import Run, chatter, open
@@ -83,11 +85,12 @@ def plan_job_calibration(
 
 
 def _place(source: Run, mpi: str | None) -> tuple[Path, Machine]:
-    """The probe, and this machine; UsageError where the run is not of it."""
+    """The probe, and this machine; UsageError where the run is not of it, or no model can be fitted to it."""
     if source.machine.virtual:
         raise UsageError(
             "is of a virtual machine", field="run", value=str(source.path), hint=f"measure it here: {_RUN}"
         )
+    pooled([source], None, None, msgspec.UNSET)  # before minutes of measuring
     probe = build.probe(find_mpi(mpi))
     known = own_topology_xml() if native.is_dry_run() else modes.topology_xml(probe)
     machine = here(read_topology(known))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,6 +99,7 @@ COMMANDS = {
     "diagnose -- mpirun -n 2 ls": ("recorder's libraries", "the machine's model"),
     "advise henri --job job.toml --verify --machine henri": ("", "the present and the other setup"),
     "run quick": ("the probe", "points"),
+    "study tan2012 --quick": ("the probe", "points"),
 }  # fmt: skip
 """Commands, part of what would be built first, and part of what would be started."""
 
@@ -155,3 +157,15 @@ def test_a_dry_run_refuses_what_the_command_refuses(place: Path, capfd: pytest.C
     assert cli.run(["broadcast", "bench", "--dry-run", "--ranks", "1"]) == 2
     assert cli.run(["advise", "henri", "--job", "job.toml", "--dry-run"]) == 2
     assert "--verify" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)], ids=["measured", "dry run"])
+def test_a_run_that_no_model_can_be_fitted_to_is_refused_before_anything_is_measured(
+    place: Path, capfd: pytest.CaptureFixture[str], more: tuple[str, ...]
+) -> None:
+    """Its budget ended before the first point; the fixture lets nothing be built or measured."""
+    shutil.copytree(Path(__file__).parents[2] / "data" / "quick", place / "r")
+    journal = place / "r" / "samples.jsonl"
+    journal.write_text(journal.read_text().splitlines(keepends=True)[0])
+    assert cli.run(["colocate", "calibrate", "r", *more]) == 2
+    assert "run: no point has bandwidths alone and together" in capfd.readouterr().err
