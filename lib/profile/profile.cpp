@@ -1,38 +1,19 @@
 // The C interface: one profile of this process.
 #include "elbowroom/profile.h"
 
-#include <atomic>
 #include <cerrno>
 #include <mutex>
-#include <thread>
 
 #include "c_interface.hpp"
-#include "profile/profile_file.hpp"
+#include "profile/recording.hpp"
 #include "profile/threads.hpp"
 #include "profile/ticks.hpp"
-#include "profile/windows.hpp"
 
 using elbowroom::c_interface::fail;
 using elbowroom::c_interface::guard;
 using elbowroom::c_interface::taken;
-using elbowroom::profile::CallTotals;
-using elbowroom::profile::Header;
-using elbowroom::profile::ProfileFile;
+using elbowroom::profile::Locked;
 using elbowroom::profile::Refusal;
-using elbowroom::profile::Windows;
-
-struct elbow_profile {
-  explicit elbow_profile(const elbow_profile_settings& settings)
-      : file(settings), windows(file.header(), file.windows()), threads(settings.threads != 0), space(file.grow()) {}
-
-  ProfileFile file;
-  Windows windows;
-  bool threads;
-  std::uint64_t space;  // records that may be written
-  bool is_full = false;
-  std::atomic_flag taken = ATOMIC_FLAG_INIT;
-  std::mutex growing;
-};
 
 namespace {
 
@@ -40,63 +21,6 @@ constexpr std::uint64_t kWindowNs = 1'000'000;
 constexpr std::uint32_t kWindows = 4096;
 constexpr std::uint64_t kRecords = 1 << 20;
 constexpr std::uint64_t kMostRecords = std::uint64_t{1} << 40;
-
-// The profile, for this thread alone: held for some ten ns, so that nobody sleeps for it.
-class Locked {
- public:
-  explicit Locked(elbow_profile& profile) : profile_(profile) {
-    while (profile_.threads && profile_.taken.test_and_set(std::memory_order_acquire)) {
-      std::this_thread::yield();
-    }
-  }
-  ~Locked() {
-    if (profile_.threads) {
-      profile_.taken.clear(std::memory_order_release);
-    }
-  }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  elbow_profile& profile_;
-};
-
-// False where there is no space for it yet. With the lock.
-bool keep_record(elbow_profile& profile, const elbow_profile_record& record) {
-  Header& header = *profile.file.header();
-  const std::uint64_t place = header.written & (header.records - 1);
-  if (place >= profile.space) [[unlikely]] {
-    header.lost += profile.is_full ? 1 : 0;
-    return profile.is_full;
-  }
-  header.lost += header.written >= header.records ? 1 : 0;
-  profile.file.records()[place] = record;
-  // A reader of a process that was killed sees no record that is not whole.
-  std::atomic_ref(header.written).store(header.written + 1, std::memory_order_release);
-  return true;
-}
-
-// Takes space without the lock, which others may wait for; 0, or ENOSPC for the first record that there is no space for.
-int keep_after_growth(elbow_profile& profile, const elbow_profile_record& record) {
-  const std::lock_guard grows(profile.growing);
-  for (;;) {
-    {
-      const Locked only(profile);
-      if (keep_record(profile, record)) {
-        return 0;
-      }
-    }
-    const std::uint64_t space = profile.file.grow();
-    const Locked only(profile);
-    if (space == profile.space) {
-      profile.is_full = true;
-      profile.space = 0;  // nothing more is written
-      keep_record(profile, record);
-      return ENOSPC;
-    }
-    profile.space = space;
-  }
-}
 
 void check(const elbow_profile_settings& settings) {
   const std::uint64_t records = settings.records;
@@ -111,6 +35,28 @@ void check(const elbow_profile_settings& settings) {
 }
 
 }  // namespace
+
+// Takes space without the lock, which others may wait for.
+int elbowroom::profile::keep_after_growth(elbow_profile& profile, elbow_profile_record record) {
+  const std::lock_guard grows(profile.growing);
+  for (;;) {
+    {
+      const Locked only(profile);
+      if (keep_record(profile, record)) {
+        return 0;
+      }
+    }
+    const std::uint64_t space = profile.file.grow();
+    const Locked only(profile);
+    if (space == profile.space) {
+      profile.is_full = true;
+      profile.space = 0;  // nothing more is written
+      keep_record(profile, record);
+      return fail(ENOSPC, "there is no space for more records; totals and windows go on");
+    }
+    profile.space = space;
+  }
+}
 
 elbow_profile* elbow_profile_new(const elbow_profile_settings* settings) {
   return guard([&] {
@@ -137,32 +83,10 @@ int elbow_profile_add(elbow_profile* profile, const elbow_profile_record* given,
   if (profile == nullptr || given == nullptr) {
     return fail(EINVAL, "%s: is NULL", profile == nullptr ? "profile" : "record");
   }
-  elbow_profile_record record = *given;
-  // Another thread began what this one ends, or the clocks were compared meanwhile.
-  record.end_ns = record.end_ns < record.begin_ns ? record.begin_ns : record.end_ns;
-  {
-    const Locked only(*profile);
-    Header& header = *profile->file.header();
-    if (record.call >= header.call_kinds) [[unlikely]] {
-      return fail(EINVAL, "the record's call is none of the profile's calls");
-    }
-    if ((record.flags & ELBOW_PROFILE_INSIDE) != 0) {
-      const std::uint64_t ns = record.end_ns - record.begin_ns;
-      CallTotals& totals = profile->file.calls()[record.call];
-      totals.count += 1;
-      totals.ns += ns;
-      totals.bytes += record.bytes;
-      header.calls += 1;
-      header.mpi_ns += ns;
-    }
-    profile->windows.add(record);
-    if (keep == 0 || keep_record(*profile, record)) [[likely]] {
-      return 0;
-    }
+  if (given->call >= profile->file.header()->call_kinds) {
+    return fail(EINVAL, "the record's call is none of the profile's calls");
   }
-  return keep_after_growth(*profile, record) == 0
-             ? 0
-             : fail(ENOSPC, "there is no space for more records; totals and windows go on");
+  return elbowroom::profile::add(*profile, *given, keep != 0);
 }
 
 int elbow_profile_look_at_threads(elbow_profile* profile) {

@@ -55,7 +55,7 @@ void Windows::reach(std::uint64_t ns) {
   end_ = begin_ + header_->window_ns;
 }
 
-void Windows::add_slowly(const elbow_profile_record& record) {
+void Windows::add_slowly(elbow_profile_record record) {
   reach(record.end_ns);
   const std::uint64_t first = place(record.begin_ns);
   const std::uint64_t last = place(record.end_ns);

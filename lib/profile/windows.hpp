@@ -34,7 +34,7 @@ class Windows {
   }
   static void add_bytes(elbow_profile_window& at_begin, elbow_profile_window& at_end,
                         const elbow_profile_record& record);
-  void add_slowly(const elbow_profile_record& record);
+  void add_slowly(elbow_profile_record record);
   std::uint64_t place(std::uint64_t ns) const;
   void reach(std::uint64_t ns);
   void merge();

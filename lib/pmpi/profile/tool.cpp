@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +22,7 @@
 #include "pmpi/mpi.hpp"
 #include "pmpi/nodes.hpp"
 #include "pmpi/profile/roles.hpp"
+#include "profile/recording.hpp"
 #include "profile/ticks.hpp"
 #include "trace/job_identity.hpp"
 #include "trace/refusal.hpp"
@@ -84,24 +84,34 @@ void not_profiled(const std::string& what) {
 void forget_in_child() { recorded = nullptr; }
 
 // Where processes of other jobs are is not known: of a job on one node they count as on that node, else as on others.
-std::uint8_t between(int peer) {
+inline std::uint8_t between(int peer) {
   const bool other =
       peer == kElsewhere ? several_nodes : peer >= 0 && nodes[static_cast<std::size_t>(peer)] != own_node;
   return other ? ELBOW_PROFILE_BETWEEN : 0;
 }
 
-void add(const elbow_profile_record& record, bool keep) {
-  std::optional<Locked> only;
-  if (threaded() && !for_threads) [[unlikely]] {
-    only.emplace();
+void say_error() {
+  std::fprintf(stderr, "elbowroom: process %d: %s\n", static_cast<int>(getpid()), elbow_profile_error());
+}
+
+// Sessions that are opened later may be for several threads.
+void add_alone(elbow_profile_record record, bool keep) {
+  const Locked only;
+  if (profile::add(*recorded, record, keep) != 0) {
+    say_error();
   }
-  if (elbow_profile_add(recorded, &record, keep ? 1 : 0) != 0) [[unlikely]] {
-    std::fprintf(stderr, "elbowroom: process %d: %s\n", static_cast<int>(getpid()), elbow_profile_error());
+}
+
+inline void add(const elbow_profile_record& record, bool keep) {
+  if (threaded() && !for_threads) [[unlikely]] {
+    add_alone(record, keep);
+  } else if (profile::add(*recorded, record, keep) != 0) [[unlikely]] {
+    say_error();
   }
 }
 
 // The peer, bytes and flags of what a call or an operation is about.
-elbow_profile_record record_of(int call, const About& about) {
+inline elbow_profile_record record_of(int call, const About& about) {
   const Entry& entry = kEntries[static_cast<std::size_t>(call)];
   elbow_profile_record record{};
   record.call = static_cast<std::uint16_t>(call);
@@ -118,7 +128,7 @@ elbow_profile_record record_of(int call, const About& about) {
   return record;
 }
 
-void add_received(elbow_profile_record record, std::uint8_t kind, int peer, std::uint64_t bytes) {
+inline void add_received(elbow_profile_record record, std::uint8_t kind, int peer, std::uint64_t bytes) {
   record.kind = kind;
   record.peer = std::max(peer, kNobody);
   record.bytes = bytes;
