@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <thread>
 
 #include "pmpi/shim.hpp"
 
@@ -12,44 +11,17 @@ namespace elbowroom::pmpi {
 
 std::atomic<bool> listening{false};
 
-namespace {
+constinit BooksState books_state;
 
-std::atomic_flag taken = ATOMIC_FLAG_INIT;
-std::atomic<bool> complete{true};
-std::atomic<bool> several{false};
-
-// Never destroyed: MPI may be called while a process ends.
-Books& books() {
+// Several threads may be the first; without the lock while they are told to be several.
+Books& make_books() {
   static Books& all = *new Books;
+  books_state.books.store(&all, std::memory_order_release);
   return all;
 }
 
-}  // namespace
-
-Locked::Locked() : locked_(threaded()) {
-  if (locked_) {
-    while (taken.test_and_set(std::memory_order_acquire)) {
-      std::this_thread::yield();
-    }
-  }
-}
-
-Locked::~Locked() {
-  if (locked_) {
-    taken.clear(std::memory_order_release);
-  }
-}
-
-const Operations& pending() { return books().operations; }
-
-Books* Locked::operator->() { return &books(); }
-
-Books& Locked::operator*() { return books(); }
-
-bool books_complete() { return complete.load(std::memory_order_relaxed); }
-
 void give_up_messages() {
-  if (complete.exchange(false)) {
+  if (books_state.complete.exchange(false)) {
     std::fprintf(
         stderr,
         "elbowroom: process %d: messages are not recorded from here on, calls are: there is not enough memory\n",
@@ -57,14 +29,12 @@ void give_up_messages() {
   }
 }
 
-bool threaded() { return several.load(std::memory_order_relaxed); }
-
 // Another thread may hold the lock while the process forks; what the child calls is not its parent's.
 void set_threaded(bool threads) {
-  several = threads;
+  books_state.threaded = threads;
   pthread_atfork(nullptr, nullptr, [] {
     listening = false;
-    taken.clear();
+    books_state.taken.clear();
   });
 }
 

@@ -3,9 +3,8 @@
 
 #include <atomic>
 #include <new>
-#include <optional>
+#include <thread>
 #include <unordered_map>
-#include <vector>
 
 #include "pmpi/communicators.hpp"
 #include "pmpi/hooks.hpp"
@@ -48,16 +47,40 @@ struct Books {
   std::unordered_map<std::uintptr_t, CommunicatorPointer, Mixed> windows;
 };
 
+// The state behind the functions below, which every call asks.
+struct BooksState {
+  std::atomic<Books*> books{nullptr};  // never destroyed: MPI may be called while a process ends
+  std::atomic<bool> complete{true};
+  std::atomic<bool> threaded{false};
+  std::atomic_flag taken = ATOMIC_FLAG_INIT;
+};
+extern constinit BooksState books_state;
+Books& make_books();
+
+// Whether several threads may call MPI at once: said where the tool starts, and by sessions that are opened later.
+inline bool threaded() { return books_state.threaded.load(std::memory_order_relaxed); }
+void set_threaded(bool threads);
+
 // The books, for this thread alone. The lock is taken only where MPI_THREAD_MULTIPLE was granted, and held for some ten
 // instructions: nobody sleeps for it.
 class Locked {
  public:
-  Locked();
-  ~Locked();
+  Locked() : locked_(threaded()) {
+    while (locked_ && books_state.taken.test_and_set(std::memory_order_acquire)) {
+      std::this_thread::yield();
+    }
+  }
+  ~Locked() {
+    if (locked_) {
+      books_state.taken.clear(std::memory_order_release);
+    }
+  }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
-  Books* operator->();
-  Books& operator*();
+  Books& operator*() {
+    Books* const books = books_state.books.load(std::memory_order_acquire);
+    return books != nullptr ? *books : make_books();
+  }
 
  private:
   bool locked_;
@@ -65,7 +88,7 @@ class Locked {
 
 // Messages are recorded only while the books are complete: what they had no memory for changes every later number. The first
 // time the process says so, and records calls only from then on.
-bool books_complete();
+inline bool books_complete() { return books_state.complete.load(std::memory_order_relaxed); }
 void give_up_messages();
 
 // Runs `work` while the books are complete, which they are no more where it had no memory. Never throws: the program goes on.
@@ -90,19 +113,18 @@ void in_books(Work work) noexcept {
   });
 }
 
-// Reading it without the lock: operations.hpp.
-const Operations& pending();
+// Reading it without the lock: operations.hpp. NULL: there are none.
+inline const Operations* pending() {
+  const Books* const books = books_state.books.load(std::memory_order_acquire);
+  return books == nullptr || books->operations.empty() ? nullptr : &books->operations;
+}
 
 // A communicator was made; without the lock.
 void add_communicator(MPI_Comm handle, std::uint32_t number);
 // A receive whose call left by an exception gets nothing.
-void abandon(std::optional<Operation>& receive);
+void abandon(Operations::Entry*& receive);
 // Nothing more will be heard of the operations that are not complete.
 void leave_open();
-
-// Whether several threads may call MPI at once: said where the tool starts, and by sessions that are opened later.
-bool threaded();
-void set_threaded(bool threads);
 
 std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type);
 

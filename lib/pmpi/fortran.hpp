@@ -12,10 +12,12 @@ namespace elbowroom::pmpi::fortran {
 
 using Word = void*;  // any argument: an address, or the length of a string
 
-// A binding may be written with one of C, whose call then comes inside.
-inline bool passing() {
+// Whether the tool is to hear nothing of the call whose shim asks, and which `binding` does.
+[[gnu::always_inline]] inline bool passing(const void* binding) {
   const bool passes = pmpi::passing();
-  inside.fortran = inside.fortran || !passes;
+  if (!passes) {
+    inside.binding = binding;
+  }
   return passes;
 }
 
@@ -34,14 +36,26 @@ Value value(Word given) {
 
 inline MPI_Fint handle(Word given) { return *static_cast<const MPI_Fint*>(given); }
 
+// Handles that are numbers in C are the same in Fortran; else C's cannot be had from those of complete operations.
+constexpr bool kOwnHandles = std::is_pointer_v<MPI_Request>;
+inline std::uintptr_t key_of_request(MPI_Fint request) {
+  return std::uintptr_t{static_cast<std::uint32_t>(request)} + 1;
+}
+inline Request request(Word given) {
+  const MPI_Fint written = handle(given);
+  return {MPI_Request_f2c(written), kOwnHandles ? key_of_request(written) : 0};
+}
 struct Requests {
-  const void* handles;
-  MPI_Request operator()(int i) const { return MPI_Request_f2c(static_cast<const MPI_Fint*>(handles)[i]); }
-  void copy_to(MPI_Request* place, int count) const {
-    for (int i = 0; i < count; ++i) {
-      place[i] = (*this)(i);
+  using Written = MPI_Fint;
+  static Handle handle_of(Written request) {
+    if constexpr (kOwnHandles) {
+      return {Language::fortran, key_of_request(request)};
+    } else {
+      return {Language::c, key_of(MPI_Request_f2c(request))};
     }
   }
+  MPI_Request operator()(int i) const { return MPI_Request_f2c(static_cast<const MPI_Fint*>(handles)[i]); }
+  const void* handles;
 };
 
 struct Datatypes {

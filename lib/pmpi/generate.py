@@ -84,7 +84,8 @@ class _Language:
         return self.place(number)
 
     def out(self, number: int) -> str:
-        return f"*{self.place(number)}"
+        written = f"*{self.place(number)}"
+        return f"Request{{{written}}}" if self.type_of(number) == "MPI_Request*" else written
 
     def address(self, number: int) -> str:
         return self.place(number)
@@ -106,7 +107,8 @@ class _Fortran(_Language):
         return self.place(number) if kind.endswith("void*") else self._read(number, kind)
 
     def out(self, number: int) -> str:
-        return self._read(number, self.type_of(number).removesuffix("*"))
+        kind = self.type_of(number).removesuffix("*")
+        return f"request({self.place(number)})" if kind == "MPI_Request" else self._read(number, kind)
 
     def address(self, number: int) -> str:
         kind = self.type_of(number).replace("const ", "")
@@ -281,7 +283,11 @@ def _fortran_any(prototype: Prototype, name: str, ends: Sequence[str]) -> list[s
     types = ", ".join(["Word"] * words)
     last = len(prototype.arguments) + 1 if prototype.name not in _STARTS else words
     lines = [f"[[gnu::noinline]] static void {name}(Next<void({types})>& next, {declared}) {{"]
-    passed = ["  if (passing()) {", f"    return next()({given});", "  }"]
+    passed = [
+        "  if (passing(reinterpret_cast<const void*>(next()))) {",
+        f"    return next()({given});",
+        "  }",
+    ]
     special = _special(prototype)
     if prototype.name in _STARTS:
         lines += _starting(prototype, f"next()({given});", f"result(a{last})")

@@ -109,11 +109,11 @@ void Finalising::done(int) {
 }
 
 Collective::Collective(int number, MPI_Count count, MPI_Datatype type, int root, MPI_Comm communicator)
-    : Call(number, collective(communicator, root, count, type)) {}
+    : Call(number, [&] { return collective(communicator, root, count, type); }) {}
 
-void Collective::posted(int result, MPI_Request request) { follow(result, request, number_, about_); }
+void Collective::posted(int result, const Request& request) { follow(result, request, number_, about_); }
 
-void Collective::made(int result, MPI_Request request) { follow(result, request, number_, about_, true); }
+void Collective::made(int result, const Request& request) { follow(result, request, number_, about_, true); }
 
 // All processes must agree on which barriers these are, also one whose books are incomplete: the handle says it.
 Barrier::Barrier(int number, MPI_Comm communicator)
@@ -180,9 +180,9 @@ Accessing::Accessing(int number, MPI_Count count, MPI_Datatype type, int target,
           }
         });
         return about;
-      }()) {}
+      }) {}
 
-void Accessing::done(int result, MPI_Request request) { follow(result, request, number_, about_); }
+void Accessing::done(int result, const Request& request) { follow(result, request, number_, about_); }
 
 void WindowMaking::done(int result, MPI_Win window) {
   if (result == MPI_SUCCESS) {
@@ -236,20 +236,24 @@ void ForeignMaking::done(int result, MPI_Comm communicator) { add(communicator, 
 DuplicateMaking::DuplicateMaking(int number, MPI_Comm parent)
     : Call(number), communicator_number_(number_for_child(parent)) {}
 
-void DuplicateMaking::done(int result, MPI_Comm* where, MPI_Request request) { later(result, where, false, request); }
+void DuplicateMaking::done(int result, MPI_Comm* where, const Request& request) {
+  later(result, where, false, request);
+}
 
-void DuplicateMaking::done(int result, void* where, MPI_Request request) { later(result, where, true, request); }
+void DuplicateMaking::done(int result, void* where, const Request& request) { later(result, where, true, request); }
 
-void DuplicateMaking::later(int result, void* where, bool fortran, MPI_Request request) const {
+void DuplicateMaking::later(int result, void* where, bool fortran, const Request& request) const {
   if (result != MPI_SUCCESS) {
     return;
   }
-  Operation operation;
-  operation.kind = Operation::duplicate;
-  operation.number = communicator_number_;
-  operation.where = where;
-  operation.fortran = fortran;
-  in_books([&](Books& books) { books.operations.add(key_of(request), operation); });
+  in_books([&](Books& books) {
+    Operations::Entry& entry = books.operations.make();
+    entry.operation.kind = Operation::duplicate;
+    entry.operation.number = communicator_number_;
+    entry.operation.where = where;
+    entry.operation.fortran = fortran;
+    books.operations.add(entry, key_of(request.handle), request.fortran);
+  });
 }
 
 CommunicatorFreeing::CommunicatorFreeing(int number, MPI_Comm communicator) : Call(number) {

@@ -97,7 +97,7 @@ std::optional<Message> message_of(Books& books, Operation& operation, const MPI_
     sequence = communicator.received.complete(
         operation.posted, source, tag,
         [&](const Posted& receive, std::uintptr_t key) -> std::optional<std::pair<int, int>> {
-          const Operations::Entry* const other = books.operations.find(key);
+          const Operations::Entry* const other = books.operations.find({Language::c, key});
           // The handle may be another operation's by now, while a thread is about to tell the end of this one.
           const bool same = other != nullptr && other->operation.communicator == operation.communicator &&
                             other->operation.posted.serial == receive.serial;
@@ -140,62 +140,64 @@ void withdraw(const Operation& operation) {
   }
 }
 
-void follow(int result, MPI_Request request, int call, const About& known, bool persistent) {
-  if (!tool_times || result != MPI_SUCCESS || request == MPI_REQUEST_NULL) {
+void follow(int result, const Request& request, int call, const About& known, bool persistent) {
+  if (!tool_times || result != MPI_SUCCESS || request.handle == MPI_REQUEST_NULL) {
     return;
   }
-  const Interval interval{tool_posting(), call, known};
-  std::optional<Interval> at_once;
+  bool at_once = false;
   std::optional<Interval> before;
   in_books([&](Books& books) {
-    Operations::Entry* const entry = books.operations.find(key_of(request));
-    if (entry != nullptr && entry->operation.kind == Operation::other && entry->operation.active &&
-        (!threaded() || is_complete(request))) {
-      at_once = interval;
+    Operations::Entry* const other = books.operations.find({Language::c, key_of(request.handle)});
+    if (other != nullptr && other->operation.kind == Operation::other && other->operation.active &&
+        (!threaded() || is_complete(request.handle))) {
+      at_once = true;
       if (threaded()) {
         // Another thread may be about to look it up; if it was complete at once, too, this is its end all the same.
-        before = books.operations.remove(entry).interval;
+        before = books.operations.remove(*other).interval;
       }
       return;
     }
-    Operation operation;
-    operation.kind = Operation::other;
-    operation.persistent = persistent;
-    operation.active = !persistent;
-    operation.interval = interval;
-    books.operations.add(key_of(request), std::move(operation));
+    Operations::Entry& entry = books.operations.make();
+    entry.operation.kind = Operation::other;
+    entry.operation.persistent = persistent;
+    entry.operation.active = !persistent;
+    entry.operation.interval = {tool_posting(), call, known};
+    books.operations.add(entry, key_of(request.handle), request.fortran);
   });
-  for (const std::optional<Interval>& one : {before, at_once}) {
-    if (one) {
-      tool_completed(*one, nullptr, Ending::complete);
-    }
+  if (before) {
+    tool_completed(*before, nullptr, Ending::complete);
+  }
+  if (at_once) {
+    tool_completed({tool_posting(), call, known}, nullptr, Ending::complete);
   }
 }
 
 namespace {
 
-// A receive from `source`, unless it is from nobody or over a communicator that is not told. With the lock.
-std::optional<Operation> receive_from(Books& books, MPI_Comm handle, int source, int tag, std::uint64_t bytes) {
+// A receive from `source`, to be posted; NULL if it is from nobody or over a communicator that is not told. With the lock.
+Operations::Entry* receive_from(Books& books, MPI_Comm handle, int source, int tag, std::uint64_t bytes) {
   const CommunicatorPointer& communicator = books.communicators.find(handle);
   if (source == MPI_PROC_NULL || (tool_matches && communicator->foreign())) {
-    return std::nullopt;
+    return nullptr;
   }
-  Operation operation;
+  Operations::Entry& entry = books.operations.make();
+  Operation& operation = entry.operation;
   operation.communicator = communicator;
   operation.rank = source == MPI_ANY_SOURCE ? kAny : source;
   operation.tag = matching_tag(tag);
   operation.bytes = bytes;
-  return operation;
+  return &entry;
 }
 
 // What each start of a persistent request does, if it has a partner and a communicator that is recorded. With the lock.
-std::optional<Operation> persistent(Books& books, Operation::Kind kind, MPI_Comm handle, int peer, int tag,
-                                    std::uint64_t bytes) {
+Operations::Entry* persistent(Books& books, Operation::Kind kind, MPI_Comm handle, int peer, int tag,
+                              std::uint64_t bytes) {
   const CommunicatorPointer& communicator = books.communicators.find(handle);
   if (peer == MPI_PROC_NULL || (tool_matches && communicator->foreign())) {
-    return std::nullopt;
+    return nullptr;
   }
-  Operation operation;
+  Operations::Entry& entry = books.operations.make();
+  Operation& operation = entry.operation;
   operation.kind = kind;
   operation.communicator = communicator;
   operation.rank = peer;
@@ -203,7 +205,7 @@ std::optional<Operation> persistent(Books& books, Operation::Kind kind, MPI_Comm
   operation.bytes = bytes;
   operation.persistent = true;
   operation.active = false;
-  return operation;
+  return &entry;
 }
 
 // Nothing of this thread overtakes a blocking receive; other threads' may.
@@ -231,26 +233,27 @@ void send(MPI_Comm handle, int destination, int tag, std::uint64_t bytes) {
   tell_sent(message);
 }
 
-std::optional<Operation> blocking_receive(MPI_Comm handle, int source, int tag, std::uint64_t bytes) {
-  std::optional<Operation> receive;
+Operations::Entry* blocking_receive(MPI_Comm handle, int source, int tag, std::uint64_t bytes) {
+  Operations::Entry* receive = nullptr;
   in_books([&](Books& books) {
     receive = receive_from(books, handle, source, tag, bytes);
-    if (receive) {
-      post_blocking(*receive);
+    if (receive != nullptr) {
+      post_blocking(receive->operation);
     }
   });
   return receive;
 }
 
 // A receive without a request is complete; what it was about is known now.
-void complete_blocking(Operation& operation, const MPI_Status* status, About& known) {
+void complete_blocking(Operations::Entry& receive, const MPI_Status* status, About& known) {
   std::optional<Message> message;
   in_books([&](Books& books) {
     if (status == nullptr) {
-      withdraw(operation);
+      withdraw(receive.operation);
     } else {
-      message = message_of(books, operation, *status);
+      message = message_of(books, receive.operation, *status);
     }
+    books.operations.release(receive);
   });
   if (message) {
     known.peer = message->peer;
@@ -259,100 +262,101 @@ void complete_blocking(Operation& operation, const MPI_Status* status, About& kn
   }
 }
 
-void remember(std::optional<Operation>& operation, int result, MPI_Request request, int call, const About& known) {
-  if (!operation) {
+void remember(Operations::Entry*& entry, int result, const Request& request, int call, const About& known) {
+  if (entry == nullptr) {
     return;
   }
   if (result != MPI_SUCCESS) {
-    return abandon(operation);
+    return abandon(entry);
   }
   in_books([&](Books& books) {
-    const std::uintptr_t key = key_of(request);
-    if (operation->posted.wild() && operation->posted.serial != 0) {
-      operation->communicator->received.name(operation->posted, key);
+    const std::uintptr_t key = key_of(request.handle);
+    Operation& operation = entry->operation;
+    if (operation.posted.wild() && operation.posted.serial != 0) {
+      operation.communicator->received.name(operation.posted, key);
     }
-    operation->interval = {tool_posting(), call, known};
-    books.operations.add(key, std::move(*operation));
+    operation.interval = {tool_posting(), call, known};
+    books.operations.add(*entry, key, request.fortran);
   });
-  operation.reset();
+  entry = nullptr;
 }
 
 }  // namespace
 
 Sending::Sending(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Comm communicator)
-    : Call(number, about_of(communicator, destination, bytes_of(count, type))) {
+    : Call(number, [&] { return about_of(communicator, destination, bytes_of(count, type)); }) {
   send(communicator, destination, tag, about_.bytes);
 }
 
-void Sending::done(int result, MPI_Request request) {
+void Sending::done(int result, const Request& request) {
   if (about_.peer != kNobody) {
     follow(result, request, number_, about_);
   }
 }
 
 Receiving::Receiving(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator)
-    : WithReceive(number, about_of(communicator, source, bytes_of(count, type))) {
+    : WithReceive(number, [&] { return about_of(communicator, source, bytes_of(count, type)); }) {
   receive_ = blocking_receive(communicator, source, tag, about_.bytes);
 }
 
 void WithReceive::received(const MPI_Status* status) {
-  if (receive_) {
+  if (receive_ != nullptr) {
     About other;
     complete_blocking(*receive_, status, is_about_receive_ ? about_ : other);
-    receive_.reset();
+    receive_ = nullptr;
   }
 }
 
 SendReceiving::SendReceiving(int number, MPI_Count count, MPI_Datatype type, int destination, int tag,
                              MPI_Count receive_count, MPI_Datatype receive_type, int source, int receive_tag,
                              MPI_Comm communicator)
-    : WithReceive(number, about_of(communicator, destination, bytes_of(count, type))) {
+    : WithReceive(number, [&] { return about_of(communicator, destination, bytes_of(count, type)); }) {
   send(communicator, destination, tag, about_.bytes);
   receive_ = blocking_receive(communicator, source, receive_tag, bytes_of(receive_count, receive_type));
   is_about_receive_ = false;
 }
 
-void SendReceiving::done(int result, MPI_Request request) {
-  if (receive_) {
-    receive_->half = true;
+void SendReceiving::done(int result, const Request& request) {
+  if (receive_ != nullptr) {
+    receive_->operation.half = true;
   }
-  if (receive_ && !threaded()) {
-    in_books([&](Books&) { post(*receive_, 0); });
+  if (receive_ != nullptr && !threaded()) {
+    in_books([&](Books&) { post(receive_->operation, 0); });
   }
-  if (receive_ || about_.peer == kNobody) {
+  if (receive_ != nullptr || about_.peer == kNobody) {
     remember(receive_, result, request, number_, about_);
   } else {
     follow(result, request, number_, about_);
   }
 }
 
-void RequestMaking::done(int result, MPI_Request request) { remember(operation_, result, request, number_, about_); }
+void RequestMaking::done(int result, const Request& request) { remember(operation_, result, request, number_, about_); }
 
 ReceivePosting::ReceivePosting(int number, MPI_Count count, MPI_Datatype type, int source, int tag,
                                MPI_Comm communicator)
-    : RequestMaking(number, about_of(communicator, source, bytes_of(count, type))) {
+    : RequestMaking(number, [&] { return about_of(communicator, source, bytes_of(count, type)); }) {
   in_books([&](Books& books) {
     operation_ = receive_from(books, communicator, source, tag, about_.bytes);
-    if (operation_) {
-      post(*operation_, 0);
+    if (operation_ != nullptr) {
+      post(operation_->operation, 0);
     }
   });
 }
 
 SendMaking::SendMaking(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Comm communicator)
-    : RequestMaking(number, about_of(communicator, destination, bytes_of(count, type))) {
+    : RequestMaking(number, [&] { return about_of(communicator, destination, bytes_of(count, type)); }) {
   in_books([&](Books& books) {
     operation_ = persistent(books, Operation::send, communicator, destination, tag, about_.bytes);
   });
 }
 
 ReceiveMaking::ReceiveMaking(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator)
-    : RequestMaking(number, about_of(communicator, source, bytes_of(count, type))) {
+    : RequestMaking(number, [&] { return about_of(communicator, source, bytes_of(count, type)); }) {
   in_books([&](Books& books) {
     operation_ = receive_from(books, communicator, source, tag, about_.bytes);
-    if (operation_) {
-      operation_->persistent = true;
-      operation_->active = false;
+    if (operation_ != nullptr) {
+      operation_->operation.persistent = true;
+      operation_->operation.active = false;
     }
   });
 }
@@ -361,38 +365,40 @@ ReceiveMaking::ReceiveMaking(int number, MPI_Count count, MPI_Datatype type, int
 // alike there.
 PartsMaking::PartsMaking(int number, bool sends, int partitions, MPI_Count count, MPI_Datatype type, int peer, int tag,
                          MPI_Comm communicator)
-    : RequestMaking(number,
-                    about_of(communicator, peer, bytes_of(count, type) * static_cast<std::uint64_t>(partitions))) {
+    : RequestMaking(number, [&] {
+        return about_of(communicator, peer, bytes_of(count, type) * static_cast<std::uint64_t>(partitions));
+      }) {
   in_books([&](Books& books) {
     const auto kind = sends ? Operation::parts_send : Operation::parts_receive;
     operation_ = persistent(books, kind, communicator, peer, tag, about_.bytes);
-    if (operation_) {
-      Communicator& known = *operation_->communicator;
+    if (operation_ != nullptr) {
+      Communicator& known = *operation_->operation.communicator;
       const std::uint32_t channel = (sends ? known.partitions_sent : known.partitions_received).next(peer, tag);
-      operation_->number = (known.number ^ 0x50415254U) + channel * 0x9E3779B1U;
+      operation_->operation.number = (known.number ^ 0x50415254U) + channel * 0x9E3779B1U;
     }
   });
 }
 
 Probing::Probing(int number, int source, int, MPI_Comm communicator)
-    : Call(number, about_of(communicator, source, 0)), communicator_(communicator) {}
+    : Call(number, [&] { return about_of(communicator, source, 0); }), communicator_(communicator) {}
 
 // A message is matched when it is probed, and then nobody else gets it.
 void Probing::matched(MPI_Message message, const MPI_Status& status) {
   in_books([&](Books& books) {
-    auto operation = receive_from(books, communicator_, status.MPI_SOURCE, status.MPI_TAG, 0);
-    if (!operation) {
+    Operations::Entry* const entry = receive_from(books, communicator_, status.MPI_SOURCE, status.MPI_TAG, 0);
+    if (entry == nullptr) {
       return;
     }
+    Operation& operation = entry->operation;
     if (!tool_matches) {
-      books.probed[key_of(message)] = {operation->communicator, 0};
-      return;
+      books.probed[key_of(message)] = {operation.communicator, 0};
+    } else {
+      operation.posted = operation.communicator->received.place(status.MPI_SOURCE, status.MPI_TAG);
+      if (const std::optional<Message> result = message_of(books, operation, status)) {
+        books.probed[key_of(message)] = {operation.communicator, result->sequence};
+      }
     }
-    operation->posted = operation->communicator->received.place(status.MPI_SOURCE, status.MPI_TAG);
-    const std::optional<Message> result = message_of(books, *operation, status);
-    if (result) {
-      books.probed[key_of(message)] = {operation->communicator, result->sequence};
-    }
+    books.operations.release(*entry);
   });
 }
 
@@ -400,15 +406,17 @@ MatchedReceiving::MatchedReceiving(int number, MPI_Message message) : WithReceiv
   in_books([&](Books& books) {
     const auto entry = books.probed.find(key_of(message));
     if (entry != books.probed.end()) {
-      receive_.emplace();
-      receive_->communicator = entry->second.communicator;
-      receive_->sequence = entry->second.sequence;
-      about_.communicator = receive_->communicator->number;
+      receive_ = &books.operations.make();
+      receive_->operation.communicator = entry->second.communicator;
+      receive_->operation.sequence = entry->second.sequence;
+      about_.communicator = entry->second.communicator->number;
       books.probed.erase(entry);
     }
   });
 }
 
-void MatchedReceiving::done(int result, MPI_Request request) { remember(receive_, result, request, number_, about_); }
+void MatchedReceiving::done(int result, const Request& request) {
+  remember(receive_, result, request, number_, about_);
+}
 
 }  // namespace elbowroom::pmpi

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "pmpi/books.hpp"
+#include "pmpi/shim.hpp"
 
 namespace elbowroom::pmpi {
 
@@ -15,7 +16,7 @@ std::optional<Message> message_of(Books& books, Operation& operation, const MPI_
 std::optional<Message> message_to(Communicator& communicator, int destination, int tag, std::uint64_t bytes);
 void tell_sent(const std::optional<Message>& message);
 // An operation of which nothing matters but its times is posted or, if it is persistent, made.
-void follow(int result, MPI_Request request, int call, const About& known, bool persistent = false);
+void follow(int result, const Request& request, int call, const About& known, bool persistent = false);
 // A receive that was posted gets nothing.
 void withdraw(const Operation& operation);
 

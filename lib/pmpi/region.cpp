@@ -23,7 +23,7 @@ namespace fortran {
 namespace {
 
 void region_any(Next<void(Word)>& behind, Word level) {
-  if (passing()) {
+  if (passing(reinterpret_cast<const void*>(behind()))) {
     return behind()(level);
   }
   const Call of(call::Pcontrol);

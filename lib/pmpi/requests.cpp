@@ -1,5 +1,8 @@
 // Requests: started, complete, freed. Hooks are called without the lock.
 #include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
 
 #include "pmpi/messages.hpp"
 #include "pmpi/special.hpp"
@@ -12,46 +15,36 @@ bool receives(const Operation& operation) {
   return operation.kind == Operation::receive || operation.kind == Operation::parts_receive;
 }
 
-void tell_end(const Operation& operation, const std::optional<Message>& message, Ending ending) {
+void tell_end(const Operation& operation, const Message* message, Ending ending) {
   if (tool_times && operation.active && operation.kind != Operation::duplicate) {
-    tool_completed(operation.interval, message ? &*message : nullptr, ending);
+    tool_completed(operation.interval, message, ending);
   }
 }
 
-void tell_open(const Operation& operation) { tell_end(operation, std::nullopt, Ending::unknown); }
-
-// The operation that a call waited for which began at `moment`: it is complete, and no other call waits for it.
-Operations::Entry* take(Books& books, MPI_Request request, std::uint64_t moment) {
-  Operations::Entry* const entry = books.operations.find(key_of(request), moment);
-  if (entry != nullptr && !entry->operation.persistent) {
-    books.operations.unlink(entry);
-  }
-  return entry;
-}
+void tell_open(const Operation& operation) { tell_end(operation, nullptr, Ending::unknown); }
 
 // The program may start it again, or it is gone.
-void release(Books& books, Operations::Entry* entry) {
-  if (entry->operation.persistent) {
-    entry->operation.active = false;
+void release(Books& books, Operations::Entry& entry) {
+  if (entry.operation.persistent) {
+    entry.operation.active = false;
   } else {
     books.operations.release(entry);
   }
 }
 
-// The message of an operation that is complete.
-std::optional<Message> message_at_end(Books& books, Operation& operation, const MPI_Status* status) {
-  if (!operation.active || !receives(operation)) {
-    return std::nullopt;
-  }
-  int cancelled = status == nullptr ? 1 : 0;
+// Whether a receive that is complete got a message: in `message`. Without a status it got none.
+bool got_message(Books& books, Operation& receive, const MPI_Status* status, Message& message) {
+  int cancelled = 1;
   if (status != nullptr) {
     PMPI_Test_cancelled(status, &cancelled);
   }
   if (cancelled != 0) {
-    withdraw(operation);
-    return std::nullopt;
+    withdraw(receive);
+    return false;
   }
-  return message_of(books, operation, *status);
+  const std::optional<Message> got = message_of(books, receive, *status);
+  message = got.value_or(Message{});
+  return got.has_value();
 }
 
 void add_duplicate(const Operation& operation) {
@@ -73,7 +66,7 @@ bool is_inactive(MPI_Request request) {
 void Starting::start(MPI_Request request) {
   std::optional<Message> message;
   in_books([&](Books& books) {
-    Operations::Entry* const entry = books.operations.find(key_of(request));
+    Operations::Entry* const entry = books.operations.find({Language::c, key_of(request)});
     if (entry == nullptr) {
       return;
     }
@@ -95,28 +88,36 @@ void Starting::start(MPI_Request request) {
   tell_sent(message);
 }
 
-MPI_Request* Completing::begin(int count) {
-  if (count <= 0 || !books_complete() || pending().empty()) {
-    return nullptr;
+void Completing::copy_handles(int count, std::size_t bytes) {
+  const Operations* const operations = pending();
+  if (count <= 0 || !books_complete() || operations == nullptr) {
+    return;
   }
   count_ = count;
-  moment_ = pending().moment();
-  requests_ = own_.make(static_cast<std::size_t>(count));
-  if (requests_ == nullptr) {
-    give_up_messages();
+  moment_ = operations->moment();
+  MPI_Request* const own = own_.make(static_cast<std::size_t>(count));
+  if (own == nullptr) {
+    return give_up_messages();
   }
-  return requests_;
+  before_ = std::memcpy(own, given_, static_cast<std::size_t>(count) * bytes);
+}
+
+Operations::Entry* Completing::find(Books& books, int index) const {
+  return books.operations.find(handle_before_(before_, index), moment_);
 }
 
 // Messages are numbered by the order of their posts.
-void Completing::tell(Complete* complete, std::size_t count) {
+void Completing::tell(Complete* complete, std::size_t count, const StatusOf& status_of) {
   if (count == 0) {
     return;
   }
   Complete* const end = complete + count;
   in_books([&](Books& books) {
     for (Complete* one = complete; one != end; ++one) {
-      one->entry = take(books, one->request, moment_);
+      one->entry = find(books, one->index);
+      if (one->entry != nullptr && !one->entry->operation.persistent) {
+        books.operations.unlink(*one->entry);
+      }
     }
     if (tool_matches && count > 1) {
       std::sort(complete, end, [](const Complete& a, const Complete& b) {
@@ -127,9 +128,9 @@ void Completing::tell(Complete* complete, std::size_t count) {
       });
     }
     for (Complete* one = complete; one != end; ++one) {
-      one->message.reset();
-      if (one->entry != nullptr) {
-        one->message = message_at_end(books, one->entry->operation, one->failed ? nullptr : &one->status);
+      if (one->entry != nullptr && one->entry->operation.active && receives(one->entry->operation)) {
+        one->has_message =
+            got_message(books, one->entry->operation, one->failed ? nullptr : &status_of(one->place), one->message);
       }
     }
   });
@@ -141,15 +142,16 @@ void Completing::tell(Complete* complete, std::size_t count) {
     if (operation.kind == Operation::duplicate && !one->failed) {
       add_duplicate(operation);
     }
-    tell_end(operation, one->message, receives(operation) && !one->message ? Ending::cancelled : Ending::complete);
-    if (one->message) {
-      tool_received(*one->message);
+    tell_end(operation, one->has_message ? &one->message : nullptr,
+             receives(operation) && !one->has_message ? Ending::cancelled : Ending::complete);
+    if (one->has_message) {
+      tool_received(one->message);
     }
   }
   in_books([&](Books& books) {
     for (const Complete* one = complete; one != end; ++one) {
       if (one->entry != nullptr) {
-        release(books, one->entry);
+        release(books, *one->entry);
       }
     }
   });
@@ -157,25 +159,23 @@ void Completing::tell(Complete* complete, std::size_t count) {
 
 void Completing::tell_gone() {
   for (int i = 0; i < count_; ++i) {
-    if (requests_[i] == MPI_REQUEST_NULL) {
-      continue;
-    }
     bool is_gone = given_now_(given_, i) == MPI_REQUEST_NULL;
     if (!is_gone) {
       bool asks = false;
       in_books([&](Books& books) {
-        const Operations::Entry* const entry = books.operations.find(key_of(requests_[i]), moment_);
+        const Operations::Entry* const entry = find(books, i);
         asks = entry != nullptr && entry->operation.persistent && entry->operation.active;
       });
-      is_gone = asks && is_inactive(requests_[i]);
+      is_gone = asks && is_inactive(given_now_(given_, i));
     }
     if (is_gone) {
-      Complete one;
-      one.request = requests_[i];
-      tell(&one, 1);
+      Complete one{};
+      one.index = i;
+      one.failed = true;
+      tell(&one, 1, {});
     }
   }
-  requests_ = nullptr;
+  before_ = nullptr;
 }
 
 int Completing::error_class(int code) {
@@ -185,11 +185,11 @@ int Completing::error_class(int code) {
 }
 
 // A receive for one sender and tag that nobody will wait for takes its message all the same: it stays pending.
-Freeing::Freeing(int number, MPI_Request request) : Call(number) {
+Freeing::Freeing(int number, const Request& request) : Call(number) {
   std::optional<Operation> freed;
   in_books([&](Books& books) {
-    if (Operations::Entry* const entry = books.operations.find(key_of(request))) {
-      freed = books.operations.remove(entry);
+    if (Operations::Entry* const entry = books.operations.find({Language::c, key_of(request.handle)})) {
+      freed = books.operations.remove(*entry);
     }
   });
   if (freed) {
@@ -197,10 +197,13 @@ Freeing::Freeing(int number, MPI_Request request) : Call(number) {
   }
 }
 
-void abandon(std::optional<Operation>& receive) {
-  if (receive) {
-    in_books([&](Books&) { withdraw(*receive); });
-    receive.reset();
+void abandon(Operations::Entry*& receive) {
+  if (receive != nullptr) {
+    in_books([&](Books& books) {
+      withdraw(receive->operation);
+      books.operations.release(*receive);
+    });
+    receive = nullptr;
   }
 }
 
@@ -210,4 +213,25 @@ void leave_open() {
   std::for_each(open.begin(), open.end(), tell_open);
 }
 
+void name_in_fortran(MPI_Request request, MPI_Fint written) {
+  in_books([&](Books& books) {
+    if (Operations::Entry* const entry = books.operations.find({Language::c, key_of(request)})) {
+      books.operations.name(*entry, fortran::key_of_request(written));
+    }
+  });
+}
+
 }  // namespace elbowroom::pmpi
+
+// A request of C may become one of Fortran, by which calls of Fortran complete it. A macro where both are one number.
+#ifndef MPI_Request_c2f
+extern "C" MPI_Fint MPI_Request_c2f(MPI_Request request) {
+  using namespace elbowroom::pmpi;
+  static constinit Next<MPI_Fint(MPI_Request)> next{"MPI_Request_c2f"};
+  const MPI_Fint written = next()(request);
+  if (fortran::kOwnHandles && listening.load(std::memory_order_relaxed)) {
+    name_in_fortran(request, written);
+  }
+  return written;
+}
+#endif

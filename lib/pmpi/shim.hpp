@@ -2,12 +2,14 @@
 #pragma once
 
 #include <atomic>
-#include <cstring>
-#include <type_traits>
+#include <cerrno>
+#include <concepts>
 
+#include "pmpi/communicators.hpp"
 #include "pmpi/hooks.hpp"
 #include "pmpi/lookup.hpp"
 #include "pmpi/mpi.hpp"
+#include "pmpi/operations.hpp"
 
 namespace elbowroom::pmpi {
 
@@ -39,24 +41,43 @@ class Call;
 struct Inside {
   const Call* call = nullptr;
   int number = 0;
-  unsigned nested = 0;   // calls that came inside it
-  bool fortran = false;  // by a binding that may be written with one of C
+  unsigned nested = 0;            // calls that came inside it, but for those that bindings make
+  const void* binding = nullptr;  // of Fortran, which may be written with a call of C
 };
 extern constinit thread_local Inside inside __attribute__((tls_model("initial-exec")));
 
-// Whether a call comes inside the one that this thread is in: not where that was left by longjmp (of an error handler, of a
-// signal handler), which is told then.
-bool is_nested();
+// Whether a call, which returns to `caller`, comes inside the one that this thread is in: not where that was left by longjmp
+// (of an error handler, of a signal handler), which is told then.
+bool is_nested(const void* caller);
 
-// Whether the tool is to hear nothing of a call.
-inline bool passing() { return !listening.load(std::memory_order_relaxed) || (inside.call != nullptr && is_nested()); }
+// Whether the tool is to hear nothing of the call whose shim asks.
+[[gnu::always_inline]] inline bool passing() {
+  return !listening.load(std::memory_order_relaxed) ||
+         (inside.call != nullptr && is_nested(__builtin_return_address(0)));
+}
 
-// One call of the program, from its begin to the end of the scope, also by an exception.
+// One call of the program, from its begin to the end of the scope, also by an exception. The tool may write files: errno
+// stays as the program, or MPI, has set it.
 class Call {
  public:
-  explicit Call(int number) : Call(number, About{}) {}
-  Call(int number, const About& about);
-  ~Call();
+  explicit Call(int number) : Call(number, [] { return About{}; }) {}
+  // `say` says what the call is about: made where it stays, as a copy made at once would wait for its parts to be written.
+  template <std::invocable Say>
+  Call(int number, Say say) : about_(say()), number_(number) {
+    const int error = errno;
+    inside.call = this;
+    inside.number = number;
+    tool_enter(number_, about_);
+    errno = error;
+  }
+  ~Call() {
+    const int error = errno;
+    tool_leave(number_, about_);
+    if (inside.call == this) {
+      inside = {};
+    }
+    errno = error;
+  }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
@@ -74,12 +95,16 @@ template <typename Value>
 Value out(const Value* given) {
   return *given;
 }
+// A request that a call has made.
+struct Request {
+  MPI_Request handle;
+  std::uintptr_t fortran = 0;  // its key in Fortran, where that is another number and known
+};
 struct Requests {
-  const void* handles;
+  using Written = MPI_Request;
+  static Handle handle_of(Written request) { return {Language::c, key_of(request)}; }
   MPI_Request operator()(int i) const { return static_cast<const MPI_Request*>(handles)[i]; }
-  void copy_to(MPI_Request* place, int count) const {
-    std::memcpy(place, handles, static_cast<std::size_t>(count) * sizeof(MPI_Request));
-  }
+  const void* handles;
 };
 struct Datatypes {
   const MPI_Datatype* handles;

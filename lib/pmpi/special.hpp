@@ -46,14 +46,14 @@ class Sending : public Call {
  public:
   Sending(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Comm communicator);
   void done(int) {}
-  void done(int result, MPI_Request request);
+  void done(int result, const Request& request);
 };
 
 // A call with a receive that is complete when it returns. Where it leaves by an exception, nothing was received.
 class WithReceive : public Call {
  public:
   ~WithReceive() { received(nullptr); }
-  bool wants() const { return receive_.has_value(); }
+  bool wants() const { return receive_ != nullptr; }
   template <typename Statuses>
   void done(int result, Statuses& statuses) {
     received(result == MPI_SUCCESS && wants() && books_complete() ? &statuses(0) : nullptr);
@@ -63,7 +63,7 @@ class WithReceive : public Call {
   using Call::Call;
   // Tells the message, where there is one; once.
   void received(const MPI_Status* status);
-  std::optional<Operation> receive_;
+  Operations::Entry* receive_ = nullptr;
   bool is_about_receive_ = true;  // what the call is about, the message says
 };
 
@@ -78,18 +78,18 @@ class SendReceiving : public WithReceive {
   SendReceiving(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Count receive_count,
                 MPI_Datatype receive_type, int source, int receive_tag, MPI_Comm communicator);
   using WithReceive::done;
-  void done(int result, MPI_Request request);
+  void done(int result, const Request& request);
 };
 
 // A call that returns a request: its operation is in the books once the request is known.
 class RequestMaking : public Call {
  public:
   ~RequestMaking() { abandon(operation_); }
-  void done(int result, MPI_Request request);
+  void done(int result, const Request& request);
 
  protected:
   using Call::Call;
-  std::optional<Operation> operation_;
+  Operations::Entry* operation_ = nullptr;
 };
 
 // MPI_Irecv.
@@ -137,14 +137,14 @@ class MatchedReceiving : public WithReceive {
  public:
   MatchedReceiving(int number, MPI_Message message);
   using WithReceive::done;
-  void done(int result, MPI_Request request);
+  void done(int result, const Request& request);
 };
 
 // MPI_Start, MPI_Startall: messages of persistent requests are posted.
 class Starting : public Call {
  public:
   template <typename Handles>
-  Starting(int number, int count, Handles handle) : Call(number, waiting_for(count)) {
+  Starting(int number, int count, Handles handle) : Call(number, [&] { return waiting_for(count); }) {
     for (int i = 0; i < count; ++i) {
       start(handle(i));
     }
@@ -162,21 +162,22 @@ class Completing : public Call {
  public:
   template <typename Handles>
   Completing(int number, int count, Handles handles)
-      : Call(number, Starting::waiting_for(count)),
+      : Call(number, [&] { return Starting::waiting_for(count); }),
         given_(handles.handles),
-        given_now_([](const void* given, int i) { return Handles{given}(i); }) {
-    if (MPI_Request* const own = begin(count)) {
-      handles.copy_to(own, count_);
-    }
+        given_now_([](const void* given, int i) { return Handles{given}(i); }),
+        handle_before_([](const void* before, int i) {
+          return Handles::handle_of(static_cast<const typename Handles::Written*>(before)[i]);
+        }) {
+    copy_handles(count, sizeof(typename Handles::Written));
   }
   // By an exception, if nothing was told.
   ~Completing() {
-    if (requests_ != nullptr) {
+    if (before_ != nullptr) {
       tell_gone();
     }
   }
   // Whether a receive may be among them.
-  bool wants() const { return requests_ != nullptr; }
+  bool wants() const { return before_ != nullptr; }
 
   template <typename Statuses>
   void all(int result, int flag, Statuses& statuses) {
@@ -195,22 +196,31 @@ class Completing : public Call {
   }
 
  private:
+  // Without initial values: a call has room for some.
   struct Complete {
-    MPI_Request request;
-    int place = 0;
-    bool failed = true;  // else it has a status
-    MPI_Status status;
-    Operations::Entry* entry = nullptr;  // NULL: the tool knows nothing of it
-    std::optional<Message> message;
+    int index;                 // of the request
+    int place;                 // of the status
+    bool failed;               // it has none
+    Operations::Entry* entry;  // NULL: the tool knows nothing of it
+    bool has_message;
+    Message message;
+  };
+  // The statuses of a call of either language; only those that are needed are read.
+  struct StatusOf {
+    void* statuses;
+    const MPI_Status& (*get)(void* statuses, int place);
+    const MPI_Status& operator()(int place) const { return get(statuses, place); }
   };
   static constexpr std::size_t kFew = 4;
 
   template <typename Which, typename Statuses>
   void several(int result, int count, Which which, Statuses& statuses) {
-    if (requests_ == nullptr || !books_complete()) {
-      requests_ = nullptr;
+    if (before_ == nullptr || !books_complete()) {
+      before_ = nullptr;
       return;
     }
+    const StatusOf status_of{
+        &statuses, [](void* all, int place) -> const MPI_Status& { return (*static_cast<Statuses*>(all))(place); }};
     const bool each = result != MPI_SUCCESS && error_class(result) == MPI_ERR_IN_STATUS;
     Some<Complete, kFew> room;
     // A tool that matches is told of all in the order of their posts, others of a few at a time.
@@ -219,47 +229,54 @@ class Completing : public Call {
     std::size_t there = 0;
     for (int i = 0; complete != nullptr && i < count && (result == MPI_SUCCESS || each); ++i) {
       const int index = which(i);
-      const MPI_Status& status = statuses(i);
-      if (index >= 0 && index < count_ && !(each && status.MPI_ERROR == MPI_ERR_PENDING)) {
+      const int error = each ? statuses(i).MPI_ERROR : MPI_SUCCESS;
+      if (index >= 0 && index < count_ && error != MPI_ERR_PENDING) {
         Complete& one = complete[there++];
-        one.request = requests_[index];
+        one.index = index;
         one.place = i;
-        one.status = status;
-        one.failed = each && status.MPI_ERROR != MPI_SUCCESS;
+        one.failed = error != MPI_SUCCESS;
+        one.entry = nullptr;
+        one.has_message = false;
       }
       if (there == most) {
-        tell(complete, std::exchange(there, 0));
+        tell(complete, std::exchange(there, 0), status_of);
       }
     }
     if (complete == nullptr) {
       give_up_messages();
     }
-    tell(complete, there);
+    tell(complete, there, status_of);
     if (result != MPI_SUCCESS) {
       tell_gone();
     }
-    requests_ = nullptr;
+    before_ = nullptr;
   }
-  // Room for the handles; NULL where no operation is pending.
-  MPI_Request* begin(int count);
-  void tell(Complete* complete, std::size_t count);
+  // None where no operation is pending.
+  void copy_handles(int count, std::size_t bytes);
+  // The operation that the call waited for; NULL: the tool knows nothing of it.
+  Operations::Entry* find(Books& books, int index) const;
+  void tell(Complete* complete, std::size_t count, const StatusOf& status_of);
   // After an error: requests that are null now, or inactive, without that anything was said of them.
   void tell_gone();
   static int error_class(int code);
 
   const void* given_;
   MPI_Request (*given_now_)(const void* given, int i);
+  Handle (*handle_before_)(const void* before, int i);
   int count_ = 0;
   std::uint64_t moment_ = 0;
-  MPI_Request* requests_ = nullptr;  // what they were; NULL where nothing is to be told
+  const void* before_ = nullptr;  // the handles as they were; NULL where nothing is to be told
   Some<MPI_Request, 32> own_;
 };
 
 class Freeing : public Call {
  public:
-  Freeing(int number, MPI_Request request);
+  Freeing(int number, const Request& request);
   void done(int) {}
 };
+
+// By which number Fortran knows a request that C has made.
+void name_in_fortran(MPI_Request request, MPI_Fint written);
 
 constexpr int kNoRoot = std::numeric_limits<int>::min();  // no MPI gives MPI_PROC_NULL or MPI_ROOT that number
 
@@ -269,8 +286,8 @@ class Collective : public Call {
  public:
   Collective(int number, MPI_Count count, MPI_Datatype type, int root, MPI_Comm communicator);
   void done(int) {}
-  void posted(int result, MPI_Request request);
-  void made(int result, MPI_Request request);
+  void posted(int result, const Request& request);
+  void made(int result, const Request& request);
 };
 // `buffer_is_in_place`: count and type of the own part stand for nothing, and the other pair does.
 inline MPI_Count chosen(bool buffer_is_in_place, MPI_Count own, MPI_Count other) {
@@ -349,7 +366,7 @@ class Accessing : public Call {
  public:
   Accessing(int number, MPI_Count count, MPI_Datatype type, int target, MPI_Win window);
   void done(int) {}
-  void done(int result, MPI_Request request);
+  void done(int result, const Request& request);
 };
 class WindowMaking : public Call {
  public:
@@ -400,11 +417,11 @@ class DuplicateMaking : public Call {
  public:
   DuplicateMaking(int number, MPI_Comm parent);
   // `where` the new communicator will be, of C or of Fortran.
-  void done(int result, MPI_Comm* where, MPI_Request request);
-  void done(int result, void* where, MPI_Request request);
+  void done(int result, MPI_Comm* where, const Request& request);
+  void done(int result, void* where, const Request& request);
 
  private:
-  void later(int result, void* where, bool fortran, MPI_Request request) const;
+  void later(int result, void* where, bool fortran, const Request& request) const;
   std::uint32_t communicator_number_;
 };
 class CommunicatorFreeing : public Call {

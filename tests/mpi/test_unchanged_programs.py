@@ -15,10 +15,11 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from counted import c_wrapper
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi
 from elbowroom.profile.profile import read_profile
-from elbowroom.profile.rank_file import POSTED_RECEIVE, RankFile, read_rank
+from elbowroom.profile.rank_file import OPEN, POSTED_RECEIVE, RankFile, read_rank
 from trace_rings import BEGIN, read_rings
 from traced import MPIS, PATIENCE, RECEIVE, SEND, ends, mpi_called
 
@@ -194,6 +195,43 @@ def test_fortran_in_a_library_that_only_a_plug_in_sees_is_recorded(
             records = read_rank(into / f"rank-{rank:06}.profile").records
             came = records[records["kind"] == POSTED_RECEIVE]
             assert came["peer"].tolist() == [1 - rank] * 5
+
+
+@pytest.fixture(scope="module")
+def fortran_program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> str:
+    wrapper = shutil.which(f"mpif90.{mpi.kind}")
+    if mpi.embedded or wrapper is None:
+        pytest.skip(f"there are no Fortran bindings of {mpi.name} here (mpif90.{mpi.kind})")
+    made = tmp_path_factory.mktemp("fortran") / "fortran_calls"
+    source = HERE / "fortran_calls.c"
+    subprocess.run(
+        [c_wrapper(mpi), "-w", "-O1", "-c", "-o", f"{made}.o", source], check=True, capture_output=True
+    )
+    subprocess.run([wrapper, "-o", made, f"{made}.o"], check=True, capture_output=True)
+    return str(made)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("mode", ["ways", "jump"])
+def test_requests_and_errors_of_fortran_are_told_as_those_of_c(
+    mode: str, tool: Tool, mpi: Mpi, fortran_program: str, tmp_path: Path
+) -> None:
+    into = tmp_path / tool
+    done = launch(mpi, ["2", *with_tool(mpi, tool, into), fortran_program, mode])
+    assert done.returncode == 0, done.stderr
+    assert "elbowroom:" not in done.stderr
+    check_calls(tool, done.stdout, into)
+    messages = 40 * (9 + 3 if mode == "ways" else 2)  # fortran_calls.c
+    if tool == "trace":
+        sent, came = messages_in(into)
+        assert sum(sent.values()) == 2 * messages
+        assert sent == came
+        return
+    for rank in range(2):
+        records = read_rank(into / f"rank-{rank:06}.profile").records
+        came = records[records["kind"] == POSTED_RECEIVE]
+        assert (len(came), int(came["bytes"].sum())) == (messages, 4 * messages)
+        assert not (came["flags"] & OPEN).any()
 
 
 def profiles_in(into: Path) -> list[RankFile]:
