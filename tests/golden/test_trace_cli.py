@@ -168,6 +168,8 @@ REFUSED: list[tuple[list[str], str, int]] = [
     (["merge", "nowhere", "-o", "o.json"], "directory 'nowhere': does not exist", 2),
     (["check", "."], "holds no trace", 2),
     (["stat", "t", "--bins", "0"], "bins 0: there is at least one", 2),
+    (["stat", "t", "--bins", "2000000000"], "bins 2000000000: there are at most 100000", 2),
+    (["activity", "t", "--bins", "2000000000"], "bins 2000000000: there are at most 100000", 2),
     (["overhead", "--repeat", "2", *APP], "repeat 2: is too few", 2),
     (["overhead", "--threads", "0", *APP], "threads 0: is not a number", 2),
     (["overhead", "--limit", "0", *APP], "limit 0.0: is not a share", 2),

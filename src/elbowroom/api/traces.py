@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 BINS = 100
+MOST_BINS = 100_000
 _MOST_SECONDS = 1e9
 
 
@@ -141,9 +142,18 @@ def check_trace(directory: str | Path) -> Checked:
 def trace_stat(directory: str | Path, bins: int = BINS) -> Stat:
     """Events by type and over time (`bins` of equal length), by thread, and what recording took by rank."""
     check_folder(directory)
+    _check_bins(bins)
+    return decode(trace_reader.read(["stat", str(directory), "--bins", str(bins)]).document, Stat)
+
+
+def _check_bins(bins: int) -> None:
+    """UsageError for fewer intervals than one, or so many that their counts would fill the memory."""
     if bins < 1:
         raise UsageError("there is at least one", field="bins", value=bins, hint="leave it out")
-    return decode(trace_reader.read(["stat", str(directory), "--bins", str(bins)]).document, Stat)
+    if bins > MOST_BINS:
+        raise UsageError(
+            f"there are at most {MOST_BINS}", field="bins", value=bins, hint=f"leave it out for {BINS}"
+        )
 
 
 def save_trace_figure(stat: Stat, file: str | Path, *, title: str = "") -> None:
@@ -199,8 +209,7 @@ def trace_activity(
     check_folder(directory)
     if tables is not None:
         _new_tables(Path(tables))
-    if bins < 1:
-        raise UsageError("there is at least one", field="bins", value=bins, hint="leave it out")
+    _check_bins(bins)
     with trace_reader.columns(directory, tell) as columns:
         activity = read_activity(TraceColumns(columns.stream))
     return TraceActivity(activity, over_time(activity, bins), columns.trusted)
