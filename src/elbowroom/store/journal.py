@@ -14,6 +14,7 @@ schema samples` prints them.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Hashable
 from contextlib import suppress
 from pathlib import Path
@@ -29,8 +30,13 @@ from elbowroom.plan.point import Unit
 from elbowroom.store.locks import Lock
 
 _MOST = 2.0**53
+_LEAST = 1e-99
+_TINY = re.compile(rb"[eE]-\d{3}|\b0\.0{98}")
+"""How a number below _LEAST is written; only lines that have one are looked through."""
 Number = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
-"""A measured number; beyond this range whole numbers have no float, and no machine is so fast or slow."""
+"""A measured number; beyond this range whole numbers have no float, and no machine is so fast or slow. The
+same holds for numbers below _LEAST except 0, which says that nothing was done.
+"""
 Small = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Time = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """ns; whole numbers as the sealed samples hold them."""
@@ -252,7 +258,9 @@ class _Units(Format[Entry, Unit]):
 
     def decode(self, data: bytes) -> Entry:
         """An entry, whose record is what the readers of samples expect."""
-        self._shape.decode(data)
+        line = self._shape.decode(data)
+        if _TINY.search(data):
+            _check_tiny(line)
         return super().decode(data)
 
     def key(self, line: Entry) -> Unit:
@@ -262,6 +270,19 @@ class _Units(Format[Entry, Unit]):
     def name(self, line: Entry) -> str:
         """Repetition and point."""
         return f"repetition {line.repetition} of {line.point}"
+
+
+def _check_tiny(line: JournalLine) -> None:
+    """ValidationError for a measured number that is too small for any machine."""
+    for phase in line.record.phases:
+        sides = [side for side in (phase.comm, phase.total, phase.separator) if isinstance(side, Value)]
+        numbers = [number for side in sides for number in (side.value, *side.batches)]
+        numbers += [stream.value for stream in phase.streams.values()]
+        if isinstance(phase.comp, Rate):
+            numbers += [phase.comp.rate, *phase.comp.batches]
+        for number in (phase.measured_s, *numbers):
+            if number is not None and 0 < abs(number) < _LEAST:
+                raise msgspec.ValidationError(f"{number!r} is not a measured number: no machine is so slow")
 
 
 UNITS = _Units()

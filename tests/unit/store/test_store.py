@@ -115,6 +115,19 @@ def test_a_line_of_another_shape_is_damage(path: Path, change: dict[str, object]
         read_journal(path)
 
 
+@pytest.mark.parametrize("number", ["1e-320", "5E-324", "0." + 320 * "0" + "1"])
+@pytest.mark.parametrize("field", ["value", "batches"])
+def test_a_number_too_small_for_any_machine_is_damage(path: Path, number: str, field: str) -> None:
+    write(path, 1)
+    given = {"value": "1.0", "batches": "1.0"} | {field: number}
+    value = f'{{"value": {given["value"]}, "unit": "us", "batches": [{given["batches"]}]}}'
+    record = f'{{"phases": [{{"phase": "A", "comm": {value}}}]}}'
+    line = f'{{"point": "q", "repetition": 0, "record": {record}}}\n'
+    path.write_bytes(path.read_bytes() + line.encode())
+    with pytest.raises(UsageError, match=r"line 3 is damaged .*is not a measured number"):
+        read_journal(path)
+
+
 def test_a_unit_that_is_there_twice_is_damage(path: Path) -> None:
     write(path, 1)
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
