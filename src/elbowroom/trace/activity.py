@@ -23,16 +23,14 @@ from elbowroom.trace.columns import (
     TraceColumns,
     TracedJob,
 )
-from elbowroom.trace.mpi_calls import sets_up
+from elbowroom.trace.mpi_calls import SET_UP, sets_up
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN = -1
 TASK = "task"
-COMMUNICATING = ("mpi", "message")
 IDLE = "idle"
-SET_UP = "set-up of MPI"
 _SUBMIT, _READY = "submit", "ready"
 _FIELDS = ("small", "first", "second")
 _UNORDERED = np.int64(1) << 48

@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Series
-from elbowroom.trace.activity import COMMUNICATING, IDLE, TASK, UNKNOWN, Activity, Floats, Ints, ns_inside
+from elbowroom.trace.activity import IDLE, TASK, UNKNOWN, Activity, Floats, Ints, ns_inside
 from elbowroom.trace.barriers import BarrierExits, exits_figure, exits_summary
+from elbowroom.trace.mpi_calls import CATEGORIES
 
 _SECOND = 1e9
 _TIME = Axis(label="Time (s)")
@@ -50,7 +51,7 @@ def over_time(activity: Activity, bins: int) -> ActivityOverTime:
     tasks = activity.tasks
     begun = _before(tasks.start, edges[1:])
     busy = _shares(activity, edges, (TASK,))
-    communicating = np.clip(_shares(activity, edges, COMMUNICATING), 0, 1 - np.clip(busy, 0, 1))
+    communicating = np.clip(_shares(activity, edges, CATEGORIES), 0, 1 - np.clip(busy, 0, 1))
     idle = None
     if any((worker, IDLE) in activity.spans for worker in activity.workers):
         idle = np.clip(_shares(activity, edges, (IDLE,)), 0, 1 - np.clip(busy + communicating, 0, 1))

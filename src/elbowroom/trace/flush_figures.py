@@ -8,7 +8,7 @@ from elbowroom.draw.figure import Axis, Figure, Hue, Mark, Series
 from elbowroom.draw.numbers import with_span
 from elbowroom.trace.figure_page import figure_page
 from elbowroom.trace.flushes import Flush, FlushCosts, FlushRun
-from elbowroom.trace.mpi_calls import sets_up
+from elbowroom.trace.mpi_calls import communicates
 
 _MS = 1e3
 _MOST_MARKS = 12
@@ -96,8 +96,7 @@ def where_of(flush: Flush) -> str:
     """What the thread did that was interrupted."""
     if flush.category == "task":
         return "in a task"
-    communicates = flush.category in ("mpi", "message") and not sets_up(flush.inside or "")
-    return "in communication" if communicates else "elsewhere"
+    return "in communication" if communicates(flush.category, flush.inside or "") else "elsewhere"
 
 
 def flush_sentences(costs: FlushCosts) -> list[str]:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-__all__ = ["kind_of", "sets_up"]
+__all__ = ["CATEGORIES", "SET_UP", "communicates", "kind_of", "sets_up"]
+
+CATEGORIES = ("mpi", "message")
+"""Categories of this project's own traces whose events communicate, unless they set MPI up."""
+SET_UP = "set-up of MPI"
+"""How the category of MPI's other calls is named."""
 
 _MPI = re.compile(r"\s*P?MPIX?_(\w+)", re.IGNORECASE)
 _ENDS = re.compile(r"(_(c|x|f08|f08ts|fts))?_{0,2}$")
@@ -36,3 +42,8 @@ def kind_of(name: str) -> str:
 def sets_up(name: str) -> bool:
     """Whether `name` is a function of MPI that neither moves data nor waits."""
     return kind_of(name) == "set-up"
+
+
+def communicates(category: str | None, name: str, categories: Collection[str] = CATEGORIES) -> bool:
+    """Whether an event of a category is communication: MPI_Init, MPI_Finalize, MPI_Comm_* are not."""
+    return category in categories and not sets_up(name)

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Series
 from elbowroom.trace.documents import Stat, TypeStat
-
-COMMUNICATION = ("mpi", "message")
-"""Categories that are drawn in the colours of communication; all others in those of computation."""
+from elbowroom.trace.mpi_calls import SET_UP, communicates, sets_up
 
 _HUES: tuple[Hue, ...] = ("red", "blue")
 
@@ -41,6 +39,7 @@ def _by_type(ordered: Sequence[TypeStat]) -> Figure:
     series = [
         _bars("blue", "MPI and messages", shown),
         _bars("red", "other types", shown),
+        _bars("black", SET_UP, shown),
     ]
     if rest:
         series.append(
@@ -122,4 +121,6 @@ def _area(stat: Stat, name: str, hue: Hue, types: Sequence[TypeStat]) -> Series:
 
 
 def _hue(one: TypeStat) -> Hue:
-    return "blue" if one.category in COMMUNICATION else "red"
+    if sets_up(one.name):
+        return "black"
+    return "blue" if communicates(one.category, one.name) else "red"

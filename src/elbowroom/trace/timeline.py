@@ -25,6 +25,7 @@ from elbowroom.draw.html import asset, embed, template
 from elbowroom.draw.palette import FAMILIES, ON_DARK, ON_LIGHT
 from elbowroom.errors import UsageError
 from elbowroom.trace.columns import BEGIN, CLIPPED, EVENTS, GAPS, MESSAGES, Block, TraceColumns, TracedJob
+from elbowroom.trace.mpi_calls import SET_UP, sets_up
 from elbowroom.trace.texts import Texts
 
 MOST_EVENTS = 4_000_000
@@ -227,7 +228,8 @@ def of_types(job: TracedJob, begun: Sequence[int], events: Sequence[int]) -> lis
     used: dict[str, int] = {}
     colours = {}
     for at in order:
-        category = job.category(job.types[at])
+        kind = job.types[at]
+        category = SET_UP if sets_up(kind.name) else job.category(kind)
         index = used[category] = used.get(category, -1) + 1
         light, dark = _colour(category, index, ON_LIGHT, "light"), _colour(category, index, ON_DARK, "dark")
         colours[at] = light, dark

@@ -138,6 +138,16 @@ def test_types_of_a_category_have_colours_of_their_own() -> None:
     assert all(re.fullmatch("#[0-9A-F]{6}", colour) for pair in pairs for colour in pair)
 
 
+def test_set_up_of_mpi_has_not_the_colours_of_communication() -> None:
+    def colours(name: str) -> list[tuple[str, str]]:
+        types = [{"name": one, "category": 1, "fields": ["", "", ""]} for one in (name, "MPI_Send")]
+        job = TraceColumns(io.BytesIO(made.job(categories=["trace", "mpi"], types=types))).job
+        return of_types(job, [1, 1], [1, 2])
+
+    assert colours("MPI_Recv")[1] == colours("MPI_Init")[1]
+    assert len({*colours("MPI_Recv"), *colours("MPI_Init"), *colours("MPI_Comm_dup")}) == 3
+
+
 def test_the_page_s_scripts_know_the_kinds_and_flags_of_events() -> None:
     found = page()
     listed = re.search(r"const KINDS = (\[.*?\]);", found)
