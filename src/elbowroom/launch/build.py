@@ -294,7 +294,12 @@ def trace_libraries(mpi: Mpi | None = None) -> Path:
         "libraries of the recorder",
         sources / "lib" / "preload",
         options,
-        ("preload/libelbow_trace.so*", "preload/libelbow_clock.so*", "preload/libelbow_*_*.so"),
+        (
+            "preload/libelbow_trace.so",
+            "preload/libelbow_trace.so.*",
+            "preload/libelbow_clock.so*",
+            "preload/libelbow_*_*.so",
+        ),
         LIBRARIES_PACKAGES,
         f"the recorder's libraries{f' for {mpi.name}' if mpi is not None else ''} (half a minute, once)",
         called="all",

@@ -9,16 +9,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from elbowroom import cli
 from elbowroom.errors import MachineError
-from elbowroom.launch import modes, native
+from elbowroom.launch import build, modes, native
 from elbowroom.launch.building import Target, missing_packages
 from elbowroom.launch.topologies import own_topology_xml
 from elbowroom.machine.hwloc import read_topology
+
+ROOT = Path(__file__).resolve().parents[3]
 
 needs_ninja = pytest.mark.skipif(
     not (shutil.which("cmake") and shutil.which("ninja")), reason="cmake and ninja are not installed"
@@ -127,6 +130,50 @@ def test_a_dry_run_answers_where_a_program_will_be_and_builds_nothing(
         path = native.kept(target, "things", "key")
     assert path == place / "cache" / "elbowroom" / "things" / "key" / "thing"
     assert not (place / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        build.simulator,
+        build.clock_simulator,
+        build.broadcast_costs,
+        build.trace_reader,
+        build.nic_library,
+        build.gpu_bench,
+        build.trace_libraries,
+        build.probe,
+        build.broadcast_bench,
+        build.network_bench,
+        lambda: build.application("forwarder"),
+    ],
+)
+def test_what_was_built_is_not_built_again(
+    place: Path, monkeypatch: pytest.MonkeyPatch, find: Callable[[], Path]
+) -> None:
+    """What is built appears in its place; afterwards nothing is missing."""
+    for name in [name for name in os.environ if name.startswith("ELBOWROOM_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(native, "checkout_root", lambda: None)
+    monkeypatch.setattr(build, "native_sources", lambda: ROOT)
+    made = []
+
+    def publish(target: Target, folder: Path, *_words: object, **_options: object) -> None:
+        folder.mkdir(parents=True)
+        made.append(target.name)
+        for product in target.products:
+            (folder / Path(product.replace("*", "0")).name).touch()
+
+    monkeypatch.setattr(native, "build", publish)
+    try:
+        first = find()
+    except MachineError as error:
+        pytest.skip(error.sentence())
+    assert find() == first
+    assert len(made) == 1
+    with native.dry_run() as missing:
+        assert find() == first
+    assert missing == []
 
 
 def test_a_cache_where_no_program_can_be_started_is_a_sentence(
