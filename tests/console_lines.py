@@ -50,6 +50,8 @@ STAND_INS = (
     StandIn(r"^elbowroom run runtime-overhead --set comp_nodes=every --set comm_cores=0,8,16$",
             "elbowroom run runtime-overhead --set comm_cores=0", "a machine with more cores"),
     StandIn(r"--comm-node 1", "--comm-node 0", "a machine with more nodes"),
+    StandIn(r"\bpython (?=benchmarks/diffusion_step\.py)", "$CHECKOUT/.elbowroom/venv/bin/python ",
+            "a Python with elbowroom"),
     StandIn(r"job\.toml --collectives", "collective.toml --collectives", "a job with a collective"),
     StandIn(r"^(elbowroom run collectives) --out", r"\1 --set operations=allreduce --sizes 1MiB --out",
             "a run of minutes"),
@@ -60,6 +62,7 @@ UNAVAILABLE = (
     StandIn(r"^elbowroom run gpu(-overlap)?\b(?!.*--machine)", "", "an accelerator"),
     StandIn(r"^elbowroom profile what-if p .*--cores [48]\b", "", "a machine with more cores"),
     StandIn(r"^elbowroom advise M\.json --job job\.toml --verify$", "", "a model of this machine"),
+    StandIn(r"^elbowroom (diagnose --profile|profile what-if) p\b.* --model M\.json", "", "the same"),
 )
 """Lines that end with exit code 2 and a sentence where this is missing, as on the machine of the test."""
 
