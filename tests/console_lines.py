@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-BUDGET = "20s"
-"""For lines that measure: `--budget` where the line has none."""
+BUDGET = 20
+"""Seconds for lines that measure: `--budget` where the line has none."""
 
 
 class Line(NamedTuple):
@@ -88,22 +88,22 @@ def unavailable(line: Line) -> str:
     return next((item.what for item in UNAVAILABLE if re.search(item.pattern, line.text)), "")
 
 
-def typed(line: Line, budget: str = BUDGET) -> str:
-    """The line with the stand-ins, and with a budget where it measures."""
+def typed(line: Line, budget: int = BUDGET) -> str:
+    """The line with the stand-ins, and with a budget (s) where it measures."""
     text = line.text
     for item in STAND_INS:
         text = re.sub(item.pattern, item.text, text)
     return with_budget(text, budget)
 
 
-def with_budget(text: str, budget: str) -> str:
+def with_budget(text: str, budget: int) -> str:
     """A line that measures on this machine gets a limit of its time."""
     words = text.split(" -- ")[0].split()
     if words[0].rpartition("/")[2] != "elbowroom" or {"--machine", "--dry-run", "--resume"} & set(words):
         return text
     known = {
-        "run": f"--budget {budget}",
-        "study": f"--budget {budget}",
+        "run": f"--budget {budget}s",
+        "study": f"--budget {budget}s",
         "diagnose": "--budget 60s",
         "calibrate": "--budget 3",
     }

@@ -27,6 +27,8 @@ from console_lines import BUDGET, Line, created, lines, reason_not_to_type, type
 
 LIMIT = 600
 """Seconds for one line, of which each is as many on a machine where processes wait for cores."""
+MOST = 5
+"""A budget is at most so many times as long on a busy machine."""
 SILENT = 4.0
 """Seconds without output: 2 and as many for a machine that is busy, more where processes wait for cores."""
 
@@ -163,13 +165,16 @@ def remove(path: Path) -> None:
 
 
 def type_line(line: Line, folder: Path) -> tuple[str, Outcome]:
-    """The line as it was typed; with a longer budget where it says that it needs one."""
-    text = typed(line)
+    """The line as it was typed; with a longer budget where it says that it needs one, and on a machine where
+    processes wait for cores.
+    """
+    budget = round(BUDGET * min(slowness(), MOST))
+    text = typed(line, budget)
     done = shell(text, folder)
     longer = re.search(r"give at least (\d+) ?(s|min)", done.output)
     if done.code == 2 and longer and "--budget" in text:
         seconds = int(longer[1]) * (60 if longer[2] == "min" else 1)
-        text = typed(line, f"{seconds + 5}s") if f"--budget {BUDGET}" in text else text
+        text = typed(line, seconds + 5) if f"--budget {budget}s" in text else text
         done = shell(text, folder)
     return text, done
 

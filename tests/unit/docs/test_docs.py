@@ -94,14 +94,14 @@ def test_every_stand_in_is_used() -> None:
 
 
 def test_lines_that_measure_have_a_budget() -> None:
-    text = console_lines.with_budget("elbowroom run sizes --kernels triad", "20s")
+    text = console_lines.with_budget("elbowroom run sizes --kernels triad", 20)
     assert text == "elbowroom run --budget 20s sizes --kernels triad"
     for other in (
         "elbowroom run model --machine henri",
         "elbowroom run cores --budget 60s",
         "elbowroom list",
     ):
-        assert console_lines.with_budget(other, "20s") == other
+        assert console_lines.with_budget(other, 20) == other
 
 
 def test_the_documentation_shows_every_command() -> None:
