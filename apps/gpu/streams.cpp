@@ -177,7 +177,7 @@ class Streams::Repetition {
     if (reading.sm_mhz) record["streams"]["sm_clock"] = value_json(*reading.sm_mhz, "MHz");
     if (reading.power_w) record["streams"]["power"] = value_json(*reading.power_w, "W");
     for (const std::string& reason : reading.throttle.value_or(std::vector<std::string>{})) {
-      record["flags"].push_back("throttled_" + reason);
+      record["flags"].push_back("throttled:" + reason);
     }
   }
 };

@@ -115,6 +115,30 @@ def test_a_run_on_a_stand_in_says_so_and_is_never_trusted(plant: Plant, run: Any
     assert clock["alone"]["median"] == 1700
 
 
+def test_power_and_the_reasons_of_a_low_clock_are_in_the_results(plant: Plant, run: Any) -> None:
+    plant(power_w=650, throttle=4)
+    point = run("gpu-overlap", *SMALL, "victims=triad", "movers=sm_idle", repeat=1)["points"][0]
+    power = next(stream for stream in point["streams"] if stream["name"] == "power")
+    assert power["alone"]["median"] == 650
+    assert power["beside"][0]["together"]["median"] == 650
+    assert "throttled:power_cap" in point["flags"]
+
+
+def test_what_is_planted_is_found_after_clocks_and_link_have_risen(plant: Plant, run: Any) -> None:
+    plant(rise_s=0.02, interference=[{"victim": "elbow_triad", "mover": "h2d", "kept": 0.5}])
+    document = run("gpu-overlap", *SMALL, "victims=triad", "movers=h2d", repeat=1)
+    alone = document["points"][0]["comp"]["alone"]["median"]
+    assert alone == pytest.approx(96 * 1024 / 100, rel=0.01)  # the triad takes 100 us
+    assert kept(document)["triad", "h2d"] == pytest.approx(0.5, abs=TWO_POINTS)
+
+
+def test_a_kernel_that_does_not_end_leaves_a_run_with_the_reason(plant: Plant, run: Any) -> None:
+    plant(stop_ignored=True)
+    document = run("gpu-overlap", *SMALL, "victims=triad", "movers=sm_idle,h2d", repeat=1)
+    reasons = [point["reason"] for point in document["points"]]
+    assert all("still holds 4 SMs" in reason for reason in reasons), reasons
+
+
 def test_a_recorded_run_is_answered_again_without_a_driver(
     plant: Plant, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,9 @@ import msgspec
 
 from elbowroom.machine.assessment import Assessment, Failure, absent, ok, warn
 
+CONNECTIONS = 32
+"""Hardware queues that the programs ask for, unless CUDA_DEVICE_MAX_CONNECTIONS is set."""
+
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Why a part is not known."""
@@ -64,13 +67,15 @@ class GpuLibrary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything of one device; Unknown stands for what could not be had."""
+    """Everything of one device; Unknown stands for what could not be had. `connections`: hardware queues."""
 
     cuda: str
     devices: int
     device: Device
     stand_in: bool
     batch_copies: bool
+    graphs: bool = True
+    connections: int = CONNECTIONS
     management: Management | Failure
     compiler: GpuLibrary | Failure
     gemm: GpuLibrary | Failure
@@ -82,6 +87,8 @@ class _Printed(msgspec.Struct, frozen=True, kw_only=True):
     device: Device
     stand_in: bool
     batch_copies: bool
+    graphs: bool = True
+    connections: int = CONNECTIONS
     management: msgspec.Raw
     compiler: msgspec.Raw
     gemm: msgspec.Raw
@@ -100,6 +107,8 @@ def parse_gpu_facts(text: str | bytes) -> GpuFacts | Failure:
         device=printed.device,
         stand_in=printed.stand_in,
         batch_copies=printed.batch_copies,
+        graphs=printed.graphs,
+        connections=printed.connections,
         management=_missing(printed.management) or msgspec.json.decode(printed.management, type=Management),
         compiler=_missing(printed.compiler) or msgspec.json.decode(printed.compiler, type=GpuLibrary),
         gemm=_missing(printed.gemm) or msgspec.json.decode(printed.gemm, type=GpuLibrary),
@@ -143,6 +152,16 @@ def device_line(facts: GpuFacts) -> Assessment:
         return warn(
             f"{text}: copies inside the device use its SMs",
             "update NVIDIA's driver to CUDA 12.8 or newer: it can leave such copies to a copy engine",
+        )
+    if facts.connections < CONNECTIONS:
+        return warn(
+            f"{text}: CUDA_DEVICE_MAX_CONNECTIONS is {facts.connections}, and kernels may wait for others",
+            f"unset it: elbowroom then uses {CONNECTIONS} hardware queues",
+        )
+    if not facts.graphs:
+        return warn(
+            f"{text}: without graphs, submitting small kernels and copies may limit their rates",
+            "update NVIDIA's driver to CUDA 11.4 or newer",
         )
     return ok(f"{text}{f'; the first of {facts.devices} devices' if facts.devices > 1 else ''}")
 
@@ -188,7 +207,9 @@ def processes_line(facts: GpuFacts) -> Assessment:
         return absent(facts.management.reason, facts.management.hint)
     others = facts.management.processes
     if others is None:
-        return absent("NVML does not know the processes on the device")
+        return absent(
+            "which processes are on the device is unknown: NVML does not say, or a container hides it"
+        )
     if not others:
         return ok("no other process is on the device")
     listed = ", ".join(str(pid) for pid in others)

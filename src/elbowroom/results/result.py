@@ -161,7 +161,7 @@ class StreamBeside(msgspec.Struct, frozen=True, kw_only=True):
 
 class StreamResult(msgspec.Struct, frozen=True, kw_only=True):
     """A stream of a point, alone and beside others: of three streams `cores`, `copies` and `messages`; of a
-    chain of launches `p99`; of a device `sm_clock`.
+    chain of launches `p99`; of a device `sm_clock` and `power`.
     """
 
     name: str

@@ -46,6 +46,8 @@ CLUSTERS = 90
 SLOW_LINK = 1e10
 """B/s of a slow PCIe link, for the estimate only."""
 PHASE_OVERHEAD = 0.02  # s
+STEADY_PHASES = 4
+"""Phases that run before the first one that counts, until clocks are steady; later, one is enough."""
 UNIT_OVERHEAD = 0.1  # s
 
 SEQUENCE: tuple[AnyPhase, ...] = ("A", "B", "AB", "AB", "B", "A")
@@ -326,16 +328,19 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         """What is measured, and touching the memory of computing cores."""
         each = self.phase_seconds(point) + PHASE_OVERHEAD
         touched = point.working_set / FIRST_TOUCH
-        return UNIT_OVERHEAD + touched + self.long_phases(point, unit) * each
+        return UNIT_OVERHEAD + touched + (self.long_phases(point, unit) + 1) * each
 
     def preparation(self, point: Point) -> Mapping[Hashable, float]:
         """The program starts, and compiles its kernels, once for each number of ranks; buffers of the device
-        are filled with random data once.
+        are filled with random data once; for each kind of case the clocks become steady.
         """
         filled = {repr(self._mover(point)): self.bytes}
         if self.victim in ("gemm", "triad"):
             filled[repr(self._victim(point))] = self.device_bytes - self.bytes
         times: dict[Hashable, float] = {(PROGRAM, side): size / FIRST_TOUCH for side, size in filled.items()}
+        times[PROGRAM, self.victim, self.mover, self.direction] = (STEADY_PHASES - 1) * self.phase_seconds(
+            point
+        )
         return times | {(PROGRAM, self.sends): START + 5.0}
 
     def baseline(self, point: Point) -> frozenset[Hashable]:

@@ -81,6 +81,8 @@ def test_a_device_that_is_as_it_should_be_is_ok(look: gpu.Look, text: str) -> No
         (gpu.device_line, _facts(stand_in=True), "a stand-in for tests", "ELBOWROOM_CUDA"),
         (gpu.device_line, _device(prohibited=True), "prohibits programs", "administrator"),
         (gpu.device_line, _facts(batch_copies=False), "use its SMs", "12.8"),
+        (gpu.device_line, _facts(connections=8), "CUDA_DEVICE_MAX_CONNECTIONS is 8", "unset it"),
+        (gpu.device_line, _facts(graphs=False), "without graphs", "11.4"),
         (
             gpu.link_line,
             _management(link={"generation": 5, "generation_max": 5, "width": 8, "width_max": 16}),
@@ -115,7 +117,7 @@ def test_what_spoils_a_measurement_is_a_warning_with_a_hint(
         (gpu.link_line, _facts(management=NO_WHEEL), "cannot open; NUMA node 1"),
         (gpu.clocks_line, _management(clocks_mhz={}), "NVML does not know the clocks"),
         (gpu.clocks_line, _facts(management=NO_WHEEL), "cannot open"),
-        (gpu.processes_line, _management(processes=None), "NVML does not know the processes"),
+        (gpu.processes_line, _management(processes=None), "a container hides it"),
         (gpu.processes_line, _facts(management=NO_WHEEL), "cannot open"),
         (
             gpu.compiler_line,
