@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from command import Command, status
+from command import Command, run_in_real_time, status
 
 from elbowroom.launch.build import probe
 from elbowroom.launch.launcher import LaunchRequest
@@ -203,7 +203,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     if asked.real_time:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(10))  # and all that it starts
+        run_in_real_time()
     mpi = find_mpi(asked.mpi)
     values: dict[tuple[str, int], list[Pair]] = {(one, size): [] for one in OPERATIONS for size in SIZES}
     with tempfile.TemporaryDirectory() as folder:
