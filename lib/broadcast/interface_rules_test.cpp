@@ -1,7 +1,6 @@
 // The C interface: stalls, messages of other releases, what is remembered, NULL, and sizes of structs.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -229,29 +228,24 @@ TEST_CASE("A thread for which nothing happens sleeps between two looks") {
   elbow_broadcast_free(broadcast);
 }
 
-TEST_CASE("A thread that takes the mutex again and again keeps no other one out") {
+TEST_CASE(
+    "A thread that takes the mutex again at once comes after those that waited for it, which come in their order") {
   Turns turns;
-  std::atomic<bool> over = false;
-  long taken = 0;  // under the mutex
-  std::atomic<long> seen = 0;
-  std::thread greedy([&] {
-    while (!over) {
+  std::vector<int> order;  // under the mutex
+  std::vector<std::thread> others;
+  turns.lock();
+  for (int number = 1; number <= 3; ++number) {
+    others.emplace_back([&, number] {
       turns.lock();
-      seen = ++taken;
-      for (int i = 0; i < 1000; ++i) seen.load();
+      order.push_back(number);
       turns.unlock();
-    }
-  });
-  while (seen == 0) std::this_thread::yield();
-  std::vector<long> passed;  // by the greedy one, while this one waited
-  for (int i = 0; i < 101; ++i) {
-    const long before = seen;
-    turns.lock();
-    passed.push_back(taken - before);
-    turns.unlock();
+    });
+    while (turns.callers() <= static_cast<std::uint32_t>(number)) std::this_thread::yield();
   }
-  over = true;
-  greedy.join();
-  std::nth_element(passed.begin(), passed.begin() + 50, passed.end());
-  CHECK(passed[50] <= 2);
+  turns.unlock();
+  turns.lock();
+  order.push_back(0);
+  turns.unlock();
+  for (std::thread& other : others) other.join();
+  CHECK(order == std::vector<int>{1, 2, 3, 0});
 }

@@ -17,6 +17,8 @@ class Turns {
     serving_.fetch_add(1);
     serving_.notify_all();
   }
+  // Threads that hold it or wait for it.
+  std::uint32_t callers() const { return next_ - serving_; }
 
  private:
   std::atomic<std::uint32_t> next_ = 0;

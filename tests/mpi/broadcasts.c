@@ -264,13 +264,13 @@ static void again(void) {
 /* Control messages of one process happen in the order in which they were sent, long and short ones; those of other processes
  * do not wait for them. Each names its number, and its bytes follow from that. */
 static void order(void) {
-  enum { COUNT = 40 };
+  enum { COUNT = 24 };
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
   elbow_broadcast_transport transport = elbow_broadcast_transport_of_mpi(own);
   int happened[RANKS] = {0};
   for (int i = 0; i < COUNT; ++i)
     for (int to = 0; to < ranks; ++to) {
-      const size_t size = i % 3 == 0 ? 100000 + 5000 * (size_t)i : i % 3 == 1 ? 8192 : 9 + (size_t)i;
+      const size_t size = i % 3 == 0 ? 10000 + 5000 * (size_t)i : i % 3 == 1 ? 8192 : 9 + (size_t)i;
       if (to == rank) continue;
       unsigned char* const bytes = filled(size, (unsigned)i);
       bytes[0] = (unsigned char)(i + 1); /* not 0, with which the transport's own begin */
