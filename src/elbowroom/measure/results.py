@@ -20,6 +20,7 @@ from elbowroom.plan.kernels import STORE_PAIRS
 from elbowroom.plan.point import Note, Point
 from elbowroom.plan.sizes import format_size
 from elbowroom.results import stores
+from elbowroom.results.family import without_chance
 from elbowroom.results.points import results
 from elbowroom.results.quiet import Drift, drifts, imported, tentative, verdict
 from elbowroom.results.result import Finding, PointResult, Verdict
@@ -128,7 +129,9 @@ def evaluate(folder: RunFolder) -> Results:
     all_points, collected = point_results(manifest, entries)
     left_out = set(manifest.budget.left_out) if manifest.budget else set()
     points = [point for point in all_points if point.id not in left_out]
-    findings = experiments.get(str(manifest.plan["experiment"])).findings(points, machine)
+    findings = without_chance(
+        experiments.get(str(manifest.plan["experiment"])).findings(points, machine), points
+    )
     if starts_of(manifest) > 1:
         findings = (*findings, starts.finding(points, starts_of(manifest)))
     if factor := _store_factor(points, machine):

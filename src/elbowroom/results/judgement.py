@@ -5,13 +5,11 @@ with it, refuted where the whole interval contradicts it, else undecided.
 from __future__ import annotations
 
 from collections.abc import Collection
-from statistics import NormalDist
 from typing import Literal
 
 from elbowroom.results.curves import TOLERANCE, affected
 from elbowroom.results.result import Kept, Summary
 from elbowroom.stats.interval import Interval, WithInterval, apart
-from elbowroom.stats.signed_ranks import NORMAL_95
 
 Judgement = Literal["confirmed", "refuted", "undecided", "not tested"]
 
@@ -37,18 +35,6 @@ def suffers(kept: Kept | None) -> Judgement:
     if affected(kept):
         return "confirmed"
     return "refuted" if kept.low is not None and kept.low >= 1 - TOLERANCE else "undecided"
-
-
-def suffers_among(kept: Kept | None, count: int) -> Judgement:
-    """`suffers` for a point that is chosen out of `count`, as the worst or the first one: its interval is as
-    wide as all of them together need for 95 % (Bonferroni, normal on the scale of logarithms).
-    """
-    judgement = suffers(kept)
-    if judgement != "confirmed" or kept is None or kept.high is None or count < 2:
-        return judgement
-    wider = NormalDist().inv_cdf(1 - 0.025 / count) / NORMAL_95
-    high = kept.value * (kept.high / kept.value) ** wider
-    return "confirmed" if high < 1 else "undecided"
 
 
 def near(value: WithInterval | None, limit: float) -> Judgement:

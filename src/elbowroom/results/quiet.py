@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from elbowroom.plan.kernels import NONE
+from elbowroom.results.family import is_uncertain
 from elbowroom.results.result import Finding, PointResult, Side, Summary, Verdict
 from elbowroom.stats.signed_ranks import FEWEST
 
@@ -249,8 +250,10 @@ def _summary(findings: Sequence[Finding], results: Sequence[PointResult] = ()) -
         alone = next((finding.text for finding in findings if finding.level == "note"), "")
         return f"{alone} {COMMUNICATION_ONLY}".strip(), None
     levels = {finding.level for finding in findings}
-    interference = True if "interference" in levels else (False if "quiet" in levels else None)
-    text = next((finding.text for finding in findings if finding.level in ("interference", "quiet")), "")
+    quiet = "quiet" in levels and not any(map(is_uncertain, findings))
+    interference = True if "interference" in levels else (False if quiet else None)
+    says = (item for item in findings if item.level in ("interference", "quiet") or is_uncertain(item))
+    text = next((item.text for item in says), "")
     return text or "These points allow no statement about interference.", interference
 
 

@@ -21,7 +21,8 @@ from elbowroom.experiments.common.sentences import (
     size_text,
 )
 from elbowroom.results.curves import TOLERANCE
-from elbowroom.results.judgement import Judgement, above, larger, suffers, suffers_among, unanimous
+from elbowroom.results.family import judge_sides, suffering
+from elbowroom.results.judgement import Judgement, above, larger, suffers, unanimous
 from elbowroom.results.result import Kept, PointResult
 from elbowroom.stats.interval import Interval
 from elbowroom.studies.evidence import EVERYWHERE, Evidence, Where
@@ -125,7 +126,7 @@ def affected(curve: Curve, end: End = "worst") -> Judge:
         judgement = unanimous([suffers(_kept(item, curve.side)) for item in items])
         if end == "worst":
             every = curve.points(evidence)
-            judgement = suffers_among(_kept(items[0], curve.side), len(every))
+            judgement = judge_sides(every, curve.side)[every.index(items[0])]
             if judgement == "refuted":
                 judgement = unanimous([suffers(_kept(item, curve.side)) for item in every])
         why = "an interval includes 0.95" if judgement == "undecided" else ""
@@ -145,7 +146,7 @@ def unaffected(curve: Curve, unless: Judge | None = None, cause: str = "") -> Ju
             return missing(evidence, curve.run)
         worst = min(points, key=lambda item: _kept(item, curve.side).value)
         ours = f"at worst {_texts([worst], curve.side)}"
-        judgements = {suffers_among(_kept(item, curve.side), len(points)) for item in points}
+        judgements = set(judge_sides(points, curve.side))
         if "confirmed" in judgements:
             return Outcome(judgement="refuted", ours=ours)
         if judgements != {"refuted"}:
@@ -195,7 +196,7 @@ def gains(curve: Curve) -> Judge:
         if not points:
             return missing(evidence, curve.run)
         ours = _texts(points, curve.side, ".3f")
-        if any(suffers_among(_kept(item, curve.side), len(points)) == "confirmed" for item in points):
+        if suffering(points, curve.side):
             return Outcome(judgement="refuted", ours=ours)
         judgement = unanimous([above(_kept(item, curve.side), 1.0) for item in points])
         why = "an interval includes 1" if judgement == "undecided" else ""
@@ -215,7 +216,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
 def start_of(points: Sequence[PointResult], side: SideName, x: X) -> Start:
     """The start of the loss of one side over one axis; points by rising x."""
-    judged = [(x(item), suffers_among(_kept(item, side), len(points))) for item in points]
+    judged = list(zip(map(x, points), judge_sides(points, side), strict=True))
     return Start(
         possible=next((at for at, judgement in judged if judgement != "refuted"), None),
         certain=next((at for at, judgement in judged if judgement == "confirmed"), None),

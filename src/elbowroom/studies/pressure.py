@@ -12,7 +12,7 @@ from elbowroom.experiments.common.sentences import SideName, intensity_text, kep
 from elbowroom.experiments.intensity import boundary
 from elbowroom.plan.point import Metric
 from elbowroom.results.curves import recovery
-from elbowroom.results.judgement import suffers_among
+from elbowroom.results.family import judge_sides
 from elbowroom.results.result import PointResult
 from elbowroom.studies.drawings import durations, panels
 from elbowroom.studies.evidence import Evidence, Where
@@ -130,7 +130,7 @@ def recovers(curve: Curve) -> Judge:
         points = curve.points(evidence)
         if not points:
             return missing(evidence, curve.run)
-        judgements = [suffers_among(kept_of(item, curve.side), len(points)) for item in points]
+        judgements = judge_sides(points, curve.side)
         if "confirmed" not in judgements:
             return Outcome(judgement="undecided", why="it suffers at no intensity: nothing to recover from")
         back = recovery([curve.x(item) for item in points], [kept_of(item, curve.side) for item in points])

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from elbowroom.experiments.common.sentences import kept_text
 from elbowroom.experiments.kernels.rows import TURNS, TaskRow, rows
-from elbowroom.results.judgement import larger, suffers_among
+from elbowroom.results.family import suffering
+from elbowroom.results.judgement import larger
 from elbowroom.studies import needs
 from elbowroom.studies.drawings import panels, polling_over_sizes
 from elbowroom.studies.evidence import Evidence
@@ -49,10 +50,10 @@ def large_messages_alike(evidence: Evidence) -> Outcome:
     if not large:
         return missing(evidence, OVERHEAD)
     ours = "; ".join(f"64 MB keeps {kept_text(item.comm.kept)}" for item in large[:2])
-    if any(suffers_among(item.comm.kept, len(large)) == "confirmed" for item in large):
+    if suffering(large, "comm"):
         return Outcome(judgement="refuted", ours=ours)
     small = [item for item in kept if item.size < 64_000_000]
-    if not any(suffers_among(item.comm.kept, len(small)) == "confirmed" for item in small):
+    if not suffering(small, "comm"):
         return Outcome(
             judgement="undecided", ours=ours, why="StarPU does not slow small messages down either"
         )

@@ -13,7 +13,8 @@ from elbowroom.models.curves import STREAMS, Curves
 from elbowroom.models.evaluate import ErrorTable, Predictor, evaluate, threshold_predictor
 from elbowroom.models.run_data import collect
 from elbowroom.models.threshold.fit import fit
-from elbowroom.results.judgement import Judgement, above, in_all, larger, suffers_among
+from elbowroom.results.family import suffering
+from elbowroom.results.judgement import Judgement, above, in_all, larger
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import NORMAL_95
@@ -129,8 +130,7 @@ def accurate(evidence: Evidence) -> Outcome:
 
 def _lossy(evidence: Evidence) -> list[PointResult]:
     """The points where communication certainly suffers."""
-    points = evidence.points(MODEL)
-    return [item for item in points if suffers_among(item.comm.kept, len(points)) == "confirmed"]
+    return suffering(evidence.points(MODEL), "comm")
 
 
 def communications_lose_first(evidence: Evidence) -> Outcome:

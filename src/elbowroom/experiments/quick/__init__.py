@@ -28,7 +28,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand
 from elbowroom.plan.kernels import find
 from elbowroom.results.curves import highest, regime, traffic
-from elbowroom.results.family import SIDES, SideName, losing_sides
+from elbowroom.results.family import SIDES, SideName, chance_text, losing_sides
 from elbowroom.results.quiet import ANSWER, controls
 from elbowroom.results.result import Finding, PointResult
 
@@ -130,7 +130,7 @@ def _answer(points: Sequence[PointResult], losing: frozenset[tuple[str, SideName
     )
     if affected and not sure:
         count = sum(side.kept is not None for item in points for side in (item.comp, item.comm))
-        text += f" Of {count} sides that lose nothing, one may look so by chance: more repetitions decide."
+        text += f" {chance_text(count)}"
     return Finding(
         key="answer", level=level, text=text, points=tuple(item.id for item in affected or [shown])
     )

@@ -17,6 +17,7 @@ from elbowroom.measure.formats.values import (
     source,
 )
 from elbowroom.measure.results import Results
+from elbowroom.results.family import losing_sides
 from elbowroom.results.judgement import suffers
 from elbowroom.results.result import Kept, PointResult
 from elbowroom.stats.signed_ranks import FEWEST
@@ -27,7 +28,8 @@ _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def text(results: Results) -> bytes:
     """A suite of the run: the test `trusted`, which fails where the machine was not quiet, and a test of each
-    side. Points that failed are errors; what was not measured is skipped, with the reason.
+    side, which fails where it loses beyond what chance makes of so many sides. Points that failed are errors;
+    what was not measured is skipped, with the reason.
     """
     points = measured(results, "junit")
     manifest = results.manifest
@@ -38,10 +40,13 @@ def text(results: Results) -> bytes:
     ElementTree.SubElement(properties, "property", name="source", value=_clean(source(results)))
     ElementTree.SubElement(properties, "property", name="verdict", value=_clean(results.verdict.text))
     _add_verdict(suite, results)
-    for point in points:
-        if point.role != "control":
-            for side in SIDES:
-                _add_side(suite, results, point, side)
+    planned = [point for point in points if point.role != "control"]
+    losing = losing_sides(planned)
+    for point in planned:
+        for side in SIDES:
+            # Without repetitions alone, the interval is all that is known.
+            alone = side_of(point, side).alone
+            _add_side(suite, results, point, side, loses=alone is None or (point.id, side) in losing)
     for attribute, tag in (
         ("tests", "testcase"),
         ("failures", "failure"),
@@ -64,7 +69,9 @@ def _add_verdict(suite: ElementTree.Element, results: Results) -> None:
         failure.text = _clean("\n".join(verdict.reasons))
 
 
-def _add_side(suite: ElementTree.Element, results: Results, point: PointResult, side: SideName) -> None:
+def _add_side(
+    suite: ElementTree.Element, results: Results, point: PointResult, side: SideName, *, loses: bool
+) -> None:
     case = ElementTree.SubElement(
         suite, "testcase", classname=suite.get("name", ""), name=_clean(f"{point.id} {NAMES[side]}")
     )
@@ -76,7 +83,7 @@ def _add_side(suite: ElementTree.Element, results: Results, point: PointResult, 
     elif kept.bounds is None:
         message = f"n/a, fewer than {FEWEST} repetitions: no interval"
         ElementTree.SubElement(case, "skipped", message=message)
-    elif suffers(kept) == "confirmed":
+    elif loses and suffers(kept) == "confirmed":
         message = f"the {NAMES[side]} keeps {_text(kept)} of its performance"
         failure = ElementTree.SubElement(case, "failure", message=message, type="interference")
         failure.text = "" if results.verdict.trusted else "tentative: the run is not trusted"
