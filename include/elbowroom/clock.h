@@ -46,13 +46,15 @@ typedef struct elbow_clock_peers {
 
 typedef struct elbow_clock elbow_clock;
 
-/* When `local` ns had passed on this host's clock, the reference's was `offset` further, between `low` and `high`. */
+/* When `local` ns had passed on this host's clock, the reference's was `offset` further, between `low` and `high`. `jumped`
+ * is 1 where one of the clocks jumped while they were compared: `low` and `high` then cover the offsets before and after. */
 typedef struct elbow_clock_sync_point {
   size_t size; /* sizeof(elbow_clock_sync_point) */
   int64_t local;
   int64_t offset;
   int64_t low;
   int64_t high;
+  int jumped;
 } elbow_clock_sync_point;
 
 /* Finds out who shares a clock with whom. `peers` is copied; what it points at must outlive the clock. Collective. */

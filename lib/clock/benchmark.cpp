@@ -53,7 +53,7 @@ int failed(const char* what) {
 // What rank 1 has to tell of one comparison.
 struct Sample {
   Instant instant;
-  elbow_clock_sync_point point{sizeof(elbow_clock_sync_point), 0, 0, 0, 0};
+  elbow_clock_sync_point point{sizeof(elbow_clock_sync_point), 0, 0, 0, 0, 0};
   elbow_clock_sync_point met = point;
   std::int64_t late;
 };

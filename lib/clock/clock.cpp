@@ -40,7 +40,12 @@ int read_wanted(Wanted& wanted) {
 }
 
 elbow_clock_sync_point as_c(const SyncPoint& point) {
-  return {sizeof(elbow_clock_sync_point), point.local, point.offset.offset, point.offset.low, point.offset.high};
+  return {sizeof(elbow_clock_sync_point),
+          point.local,
+          point.offset.offset,
+          point.offset.low,
+          point.offset.high,
+          point.offset.jumped};
 }
 
 // Of sync points that need not be given.

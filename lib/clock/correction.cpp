@@ -132,9 +132,9 @@ Correction::Correction(std::vector<SyncPoint> points) : Correction() {
                                  [](const SyncPoint& a, const SyncPoint& b) { return a.local == b.local; });
   flags_.backwards = again != points.end();
   points.erase(again, points.end());
-  const std::size_t given = points.size();
+  const std::vector<SyncPoint> given = points;
   points = without_outliers(std::move(points), kStrictness);
-  flags_.rejected = static_cast<int>(given - points.size());
+  flags_.rejected = static_cast<int>(given.size() - points.size());
   for (const SyncPoint& point : points) {
     // Both clocks must go on from one point to the next.
     if (!points_.empty() &&
@@ -150,15 +150,16 @@ Correction::Correction(std::vector<SyncPoint> points) : Correction() {
   if (points_.size() >= 2) {
     find_steps();
     find_bends();
+    span_left_out(given);
   }
+  find_unlocated(given);
   find_knots();
 }
 
 double Correction::span(std::size_t i) const { return static_cast<double>(points_[i + 1].local - points_[i].local); }
 
 // A stretch has a jump where its rate is not among those of the two stretches before and the two after (at the ends the
-// nearest four), or is no rate
-// that a clock has.
+// nearest four), or is no rate that a clock has. Its bar spans what the rate in the middle of those does not explain.
 void Correction::find_steps() {
   constexpr std::size_t kAround = 5;  // stretches
   const std::size_t count = points_.size() - 1;
@@ -167,6 +168,7 @@ void Correction::find_steps() {
     between_[i].slope = static_cast<double>(points_[i + 1].offset.offset - points_[i].offset.offset) / span(i);
   }
   std::vector<std::int64_t> beyond(count, 0);
+  std::vector<std::int64_t> jump(count, 0);
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<double> around;
     const std::size_t first = count < kAround ? 0 : std::min(i < 2 ? 0 : i - 2, count - kAround);
@@ -178,18 +180,24 @@ void Correction::find_steps() {
     std::sort(around.begin(), around.end());
     const std::size_t outer = around.size() >= 3 ? 1 : 0;  // one of them may have a jump itself
     const double slope = between_[i].slope;
-    const double low = around.empty() ? -2 * kDrift : std::max(around[outer], -2 * kDrift);
-    const double high = around.empty() ? 2 * kDrift : std::min(around[around.size() - 1 - outer], 2 * kDrift);
+    const double low = around.empty() ? -2 * kDrift : std::clamp(around[outer], -2 * kDrift, 2 * kDrift);
+    const double high =
+        around.empty() ? 2 * kDrift : std::clamp(around[around.size() - 1 - outer], -2 * kDrift, 2 * kDrift);
     beyond[i] = in_ns(std::max({low - slope, slope - high, 0.0}) * span(i));
+    around.push_back(slope);
+    const double usual = std::clamp(median(around), -kDrift, kDrift);
+    jump[i] = std::max(beyond[i], in_ns(std::abs(slope - usual) * span(i)));
   }
   const double usual = kStrictness * static_cast<double>(median(beyond));
   for (std::size_t i = 0; i < count; ++i) {
     const auto bounds = static_cast<double>(half_width(points_[i]) + half_width(points_[i + 1]));
-    if (count > 1 || std::abs(between_[i].slope) > 2 * kDrift) {
-      between_[i].stepped = static_cast<double>(beyond[i]) > std::max(usual, bounds / 4);
-    }
+    const double impossible = std::max(std::abs(between_[i].slope) - 2 * kDrift, 0.0) * span(i);
+    between_[i].stepped =
+        impossible > bounds / 4 || (count > 1 && static_cast<double>(beyond[i]) > std::max(usual, bounds / 4));
+    // A jump too small to be told from the points' errors leaves the line by as much as any other.
+    between_[i].bend = beyond[i];
     if (between_[i].stepped) {
-      between_[i].bend = beyond[i];
+      between_[i].bend = between_[i].jump = jump[i];
       ++flags_.steps;
     } else {
       steady_ = i + 1;
@@ -230,9 +238,47 @@ void Correction::find_bends() {
     const double low = std::min({left, slope, right}) - wander_;
     const double high = std::max({left, slope, right}) + wander_;
     if (high > low) {
-      between_[i].bend = in_ns(span(i) * (high - slope) * (slope - low) / (high - low));
+      between_[i].bend += in_ns(span(i) * (high - slope) * (slope - low) / (high - low));
     }
   }
+}
+
+void Correction::span_left_out(const std::vector<SyncPoint>& given) {
+  for (const SyncPoint& point : given) {
+    const auto right = std::upper_bound(points_.begin() + 1, points_.end() - 1, point.local,
+                                        [](std::int64_t time, const SyncPoint& kept) { return time < kept.local; });
+    const SyncPoint& left = *(right - 1);
+    if (left.local == point.local || right->local == point.local) {
+      continue;
+    }
+    Stretch& around = between_[static_cast<std::size_t>(right - points_.begin()) - 1];
+    const std::int64_t away = distance(point, left, *right) + half_width(point);
+    around.bend = std::max(around.bend, away);
+    around.jump = std::max(around.jump, away);
+  }
+}
+
+// Two jumps between two points that cancel each other leave no trace. A clock that was seen to jump `seen` times in `whole`
+// ns, at random, jumps twice within a stretch with the probability (seen * stretch / whole)^2 / 2. Where that is to be
+// expected in one record of a hundred, all bars span the largest jump that was seen.
+void Correction::find_unlocated(const std::vector<SyncPoint>& given) {
+  constexpr double kRare = 0.01;
+  std::int64_t largest = 0;
+  for (const SyncPoint& point : given) {
+    flags_.jumped += point.offset.jumped ? 1 : 0;
+    largest = std::max(largest, point.offset.jumped ? point.offset.high - point.offset.low : 0);
+  }
+  int seen = flags_.jumped;
+  for (const Stretch& stretch : between_) {
+    seen += stretch.jump > 0 ? 1 : 0;
+    largest = std::max(largest, stretch.jump);
+  }
+  const double whole = points_.empty() ? 0 : static_cast<double>(points_.back().local - points_.front().local);
+  double expected = between_.empty() ? seen : 0;
+  for (std::size_t i = 0; i < between_.size(); ++i) {
+    expected += std::pow(seen * span(i) / whole, 2) / 2;
+  }
+  flags_.unlocated = expected > kRare ? largest : 0;
 }
 
 void Correction::find_knots() {
@@ -297,7 +343,7 @@ std::int64_t Correction::gained(std::int64_t passed) const {
 
 Corrected Correction::outside(const SyncPoint& nearest, std::int64_t local) const {
   const double far = std::abs(static_cast<double>(local - nearest.local));
-  std::int64_t error = half_width(nearest) + in_ns(rate_ * far);
+  std::int64_t error = half_width(nearest) + in_ns(rate_ * far) + flags_.unlocated;
   if (!between_.empty()) {
     // A jump to an end may be a point that was told wrong.
     const Stretch& last = &nearest == &points_.front() ? between_.front() : between_.back();
@@ -309,7 +355,7 @@ Corrected Correction::outside(const SyncPoint& nearest, std::int64_t local) cons
 Corrected Correction::inside(std::size_t right, std::int64_t local) const {
   const SyncPoint& from = points_[right - 1];
   const SyncPoint& to = points_[right];
-  const std::int64_t error = std::max(half_width(from), half_width(to)) + between_[right - 1].bend;
+  const std::int64_t error = std::max(half_width(from), half_width(to)) + between_[right - 1].bend + flags_.unlocated;
   if (!between_[right - 1].stepped) {
     return {local + on_line(from, to, local), error};
   }
@@ -326,7 +372,8 @@ Corrected Correction::ahead(std::int64_t local) const {
   const double far = static_cast<double>(local - last.local);
   const double open = static_cast<double>(half_width(points_[steady_ - 1]) + half_width(points_[steady_]));
   const double rate = open / span(steady_ - 1) + std::max(kWandering, wander_);
-  return {local + last.offset.offset + gained(local - last.local), half_width(last) + in_ns(rate * far)};
+  return {local + last.offset.offset + gained(local - last.local),
+          half_width(last) + in_ns(rate * far) + flags_.unlocated};
 }
 
 Offset later(const SyncPoint& known, const Correction& correction, std::int64_t local) {

@@ -26,11 +26,13 @@ struct Corrected {
 
 // What makes a correction less than it should be.
 struct CorrectionFlags {
-  bool none = false;       // no sync point: times are those of the local clock
-  bool single = false;     // one only: offset without drift
-  bool backwards = false;  // two points contradict time's order: the later was left out
-  int rejected = 0;        // points that contradict their neighbours
-  int steps = 0;           // stretches between points within which the clock jumped: their bars span the jump
+  bool none = false;           // no sync point: times are those of the local clock
+  bool single = false;         // one only: offset without drift
+  bool backwards = false;      // two points contradict time's order: the later was left out
+  int rejected = 0;            // points that contradict their neighbours
+  int steps = 0;               // stretches between points within which the clock jumped: their bars span the jump
+  int jumped = 0;              // points during whose comparison the clock jumped
+  std::int64_t unlocated = 0;  // ns, in all bars: the clock may have jumped so far and back between any two points
 };
 
 // Between two points that were used: at `from` the reference was `offset` ahead, and gains `drift_ppb` on the clock.
@@ -47,7 +49,8 @@ class Correction {
  public:
   Correction();
   // Points in any order. Those that no clock of a steady rate explains are left out (see `rejected` and decisions.md);
-  // the first and the last are kept if in doubt.
+  // the first and the last are kept if in doubt. The clock may have been where a point that was left out says: the bars
+  // around it span that.
   explicit Correction(std::vector<SyncPoint> points);
 
   // The reference's time at `local`. Rises with `local`. Outside the points the nearest one's offset holds, and the error
@@ -75,10 +78,13 @@ class Correction {
   struct Stretch {
     double slope = 0;
     std::int64_t bend = 0;
+    std::int64_t jump = 0;  // how far the clock was seen to jump, ns
     bool stepped = false;
   };
   void find_steps();
   void find_bends();
+  void find_unlocated(const std::vector<SyncPoint>& given);
+  void span_left_out(const std::vector<SyncPoint>& given);
   void find_knots();
   void add_turn(std::size_t i);
   double span(std::size_t i) const;

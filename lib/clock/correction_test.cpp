@@ -140,6 +140,7 @@ TEST_CASE("A point far from the line of its neighbours is left out and counted")
   const Correction correction(points);
   CHECK(correction.flags().rejected == 1);
   CHECK(correction.at(4 * kSecond).time == 4 * kSecond + 400);
+  CHECK(correction.at(4 * kSecond).error >= 50'000);  // it may have been there
 }
 
 TEST_CASE("Points on a steady line are all kept, whatever their bounds") {
@@ -187,17 +188,51 @@ TEST_CASE("Two points are worse than many: drift is not a line for ten minutes")
 
 TEST_CASE("A clock that jumps between two points keeps them all; the stretch is flagged, and its bar spans the jump") {
   std::vector<SyncPoint> points;
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < 60; ++i) {
     points.push_back(point(i * kSecond, i * 100 + (i >= 6 ? 50'000 : 0)));
   }
   const Correction correction(points);
   CHECK(correction.flags().rejected == 0);
   CHECK(correction.flags().steps == 1);
+  CHECK(correction.flags().unlocated == 0);
   CHECK(correction.segments()[5].stepped);
   CHECK(correction.at(5 * kSecond + kSecond / 100).error >= 50'000);
   CHECK(correction.at(3 * kSecond).error < 100);
   // What comes after goes on at the rate before, not at the jump's.
-  CHECK(std::abs(correction.ahead(12 * kSecond).time - (12 * kSecond + 1200 + 50'000)) < 20);
+  CHECK(std::abs(correction.ahead(60 * kSecond).time - (60 * kSecond + 6000 + 50'000)) < 20);
+}
+
+TEST_CASE("A clock that jumps in one stretch of a dozen may jump forth and back in another: all bars span the jump") {
+  std::vector<SyncPoint> points;
+  for (int i = 0; i < 12; ++i) {
+    points.push_back(point(i * kSecond, i * 100 + (i >= 6 ? 50'000 : 0)));
+  }
+  const Correction correction(points);
+  CHECK(correction.flags().unlocated >= 50'000);
+  CHECK(correction.at(3 * kSecond).error >= 50'000);
+  CHECK(correction.ahead(12 * kSecond).error >= 50'000);
+}
+
+TEST_CASE("A jump is seen between two or three points, too, where no clock's rate explains it") {
+  const Correction two({point(0, 0), point(kSecond / 100, 70'000)});
+  CHECK(two.flags().steps == 1);
+  CHECK(two.at(-kSecond).error >= 70'000);
+  const Correction three({point(0, 0), point(kSecond / 100, 70'000), point(kSecond / 50, 70'000)});
+  CHECK(three.flags().steps >= 1);
+  CHECK(three.at(kSecond / 1000).error >= 70'000);
+}
+
+TEST_CASE("A point during whose comparison the clock jumped shows a jump that no point before or after shows") {
+  std::vector<SyncPoint> points;
+  for (int i = 0; i < 12; ++i) {
+    points.push_back(point(i * kSecond, i * 100));
+  }
+  points[5].offset.low -= 50'000;
+  points[5].offset.jumped = true;
+  const Correction correction(points);
+  CHECK(correction.flags().jumped == 1);
+  CHECK(correction.flags().steps == 0);
+  CHECK(correction.at(9 * kSecond).error >= 50'000);
 }
 
 TEST_CASE("Where a clock jumps, times are right but between the jump and the middle of the stretch, and always rise") {

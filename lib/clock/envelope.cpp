@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 namespace elbowroom::clock {
 namespace {
@@ -11,13 +12,52 @@ constexpr int kPatience = 200;
 constexpr int kWarmUp = 8;            // exchanges that do not count
 constexpr int kMostExchanges = 1000;  // exchanges of one side
 constexpr int kRestarts = 5;          // of a comparison in which a clock was stepped
-constexpr std::int64_t kShare = 20;   // a narrowing by less than one such part of the width is none
+constexpr std::size_t kPiece = 32;    // exchanges that bound the offset by themselves; less where there are few:
+constexpr std::size_t kLeast = 8;     // the last ones before a jump is noticed may come after it
+constexpr std::size_t kPieces = 4;
+constexpr std::int64_t kShare = 20;  // a narrowing by less than one such part of the width is none
 
 std::int64_t drifted(double drift, std::int64_t passed) {
   return static_cast<std::int64_t>(std::ceil(drift * static_cast<double>(std::abs(passed))));
 }
 
 std::int64_t middle_of(const Exchange& exchange) { return exchange.start + (exchange.end - exchange.start) / 2; }
+
+// What exchanges leave possible at the moment `at` of the asker's clock.
+struct Bounds {
+  std::int64_t low = std::numeric_limits<std::int64_t>::min();
+  std::int64_t high = std::numeric_limits<std::int64_t>::max();
+
+  void narrow(const Exchange& exchange, std::int64_t at, double drift) {
+    const std::int64_t more = drifted(drift, std::max(std::abs(at - exchange.start), std::abs(at - exchange.end)));
+    low = std::max(low, exchange.start - exchange.middle - more);
+    high = std::min(high, exchange.end - exchange.middle + more);
+  }
+};
+
+// Bounds that cover those of all pieces of the exchanges.
+Bounds bounds_of_pieces(const std::vector<Exchange>& exchanges, std::int64_t at, double drift) {
+  const std::size_t pieces =
+      std::max({exchanges.size() / kPiece, std::min(exchanges.size() / kLeast, kPieces), std::size_t{1}});
+  Bounds all{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    Bounds bounds;
+    for (std::size_t i = exchanges.size() * piece / pieces; i < exchanges.size() * (piece + 1) / pieces; ++i) {
+      bounds.narrow(exchanges[i], at, drift);
+    }
+    all = {std::min(all.low, bounds.low), std::max(all.high, bounds.high)};
+  }
+  return all;
+}
+
+// `known` with bounds that cover those of `other`, too, as they are at the moment of `known`.
+Compared covering(Compared known, const Compared& other) {
+  const std::int64_t more = drifted(kDrift, known.at - other.at);
+  known.offset.low = std::min(known.offset.low, other.offset.low - more);
+  known.offset.high = std::max(known.offset.high, other.offset.high + more);
+  known.offset.jumped = known.offset.jumped || other.offset.jumped;
+  return known;
+}
 
 std::int64_t middle_of_all(std::vector<std::int64_t>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -28,7 +68,8 @@ std::int64_t middle_of_all(std::vector<std::int64_t>& values) {
 }  // namespace
 
 Offset operator+(const Offset& first, const Offset& second) {
-  return {first.offset + second.offset, first.low + second.low, first.high + second.high};
+  return {first.offset + second.offset, first.low + second.low, first.high + second.high,
+          first.jumped || second.jumped};
 }
 
 bool Envelope::add(const Exchange& exchange) {
@@ -64,11 +105,11 @@ bool Envelope::add(const Exchange& exchange) {
 }
 
 std::optional<Offset> Envelope::offset() const {
-  const auto timed = intersection();
-  return timed ? std::optional(Offset{std::clamp(timed->offset.offset, low_, high_), low_, high_}) : std::nullopt;
+  const auto known = steady();
+  return known ? std::optional(Offset{std::clamp(known->offset.offset, low_, high_), low_, high_}) : std::nullopt;
 }
 
-std::optional<Compared> Envelope::intersection() const {
+std::optional<Compared> Envelope::steady() const {
   if (kept_.empty()) {
     return std::nullopt;
   }
@@ -83,8 +124,8 @@ std::optional<Compared> Envelope::intersection() const {
     offsets.push_back(moments.back() - exchange->middle);
   }
   const std::int64_t at = middle_of_all(moments);
-  const std::int64_t more = drifted(drift_, last_end_ - at);
-  return Compared{at, {std::clamp(middle_of_all(offsets), low_ - more, high_ + more), low_ - more, high_ + more}};
+  const Bounds bounds = bounds_of_pieces(kept_, at, drift_);
+  return Compared{at, {std::clamp(middle_of_all(offsets), bounds.low, bounds.high), bounds.low, bounds.high}};
 }
 
 bool Envelope::settled() const { return exchanges() - narrowed_ >= std::max(kPatience, exchanges() / 8); }
@@ -93,33 +134,42 @@ std::optional<Compared> compared(const std::function<Exchange()>& once) {
   for (int i = 0; i < kWarmUp; ++i) {
     once();
   }
-  Envelope envelope(kDrift);
-  int restarts = 0;
-  for (int tried = 0; tried < kMostExchanges && !envelope.settled(); ++tried) {
+  std::vector<Envelope> steady(1, Envelope(kDrift));  // between jumps
+  for (int tried = 0; tried < kMostExchanges || steady.back().exchanges() < kPatience; ++tried) {
+    if (steady.back().settled()) {
+      break;
+    }
     const Exchange exchange = once();
-    if (!envelope.add(exchange)) {
-      if (++restarts > kRestarts) {
+    if (!steady.back().add(exchange)) {
+      if (steady.size() > kRestarts) {
         return std::nullopt;
       }
-      envelope = Envelope(kDrift);
-      envelope.add(exchange);
+      steady.emplace_back(kDrift);
+      steady.back().add(exchange);
     }
   }
-  return envelope.intersection();
+  Compared result = steady.back().steady().value();
+  result.offset.jumped = steady.size() > 1;
+  for (const Envelope& before : steady) {
+    if (const auto other = before.steady()) {
+      result = covering(result, *other);
+    }
+  }
+  return result;
 }
 
 Compared both(const Compared& first, const Compared& second) {
-  const Offset turned{-second.offset.offset, -second.offset.high, -second.offset.low};
-  const std::int64_t later = second.at + turned.offset;
-  const std::int64_t at = first.at + (later - first.at) / 2;
-  const std::int64_t more = drifted(kDrift, later - at);
-  const std::int64_t low = std::max(first.offset.low, turned.low) - more;
-  const std::int64_t high = std::min(first.offset.high, turned.high) + more;
-  if (high < low) {
-    return {later, turned};
+  const Offset turned{-second.offset.offset, -second.offset.high, -second.offset.low, second.offset.jumped};
+  const Compared later{second.at + turned.offset, turned};
+  const std::int64_t passed = drifted(kDrift, later.at - first.at);
+  if (turned.low - passed > first.offset.high || turned.high + passed < first.offset.low) {
+    Compared result = covering(later, first);
+    result.offset.jumped = true;
+    return result;
   }
   const std::int64_t middle = first.offset.offset + (turned.offset - first.offset.offset) / 2;
-  return {at, {std::clamp(middle, low, high), low, high}};
+  const std::int64_t at = first.at + (later.at - first.at) / 2;
+  return covering(covering({at, {middle, middle, middle}}, first), later);
 }
 
 }  // namespace elbowroom::clock

@@ -18,12 +18,13 @@ struct Exchange {
   std::int64_t end = 0;
 };
 
-// asker's clock - answerer's clock, ns. Bounds are guaranteed as long as both clocks run alike during the exchanges;
-// `offset` lies between them.
+// asker's clock - answerer's clock, ns; `offset` lies between the bounds. `jumped`: a clock jumped while they were compared;
+// the bounds then cover what the offset was before and after.
 struct Offset {
   std::int64_t offset = 0;
   std::int64_t low = 0;
   std::int64_t high = 0;
+  bool jumped = false;
 };
 
 // Offsets of a chain of processes add, and their bounds with them.
@@ -50,8 +51,10 @@ class Envelope {
   // one whose ways there and back are uneven (docs/design/decisions.md). None before the first exchange. Bounds are
   // those at the end of the last exchange.
   std::optional<Offset> offset() const;
-  // The same for the median moment of these exchanges, its bounds a little wider.
-  std::optional<Compared> intersection() const;
+  // The same for the median moment of these exchanges. The bounds are wider: the exchanges are cut into pieces in the order
+  // of time (four; of 32 where there are more), each piece bounds the offset by itself, and the result covers all pieces. So
+  // it is right even where a clock jumped by less than a round trip, which no exchange contradicts.
+  std::optional<Compared> steady() const;
   // The quickest exchange, ns.
   std::int64_t round_trip() const { return quickest_; }
   int exchanges() const { return static_cast<int>(kept_.size()); }
@@ -73,12 +76,13 @@ class Envelope {
 constexpr double kDrift = 200e-6;
 
 // Exchanges made by `once` until more of them tell nothing more; the first few, which open connections and fill caches, do
-// not count. None where one of the clocks is stepped again and again.
+// not count. Where a clock jumps meanwhile, the offset is the one after the jump, and the bounds cover all. None where one of
+// the clocks is stepped again and again.
 std::optional<Compared> compared(const std::function<Exchange()>& once);
 
 // One result of what both sides found, each as the asker: the ways of asker and answerer are not alike, and what they
-// differ by cancels. In the first one's clock, for the moment between both. Where a clock was stepped in between, the later
-// one alone.
+// differ by cancels. In the first one's clock, for the moment between both; the bounds cover those of both. Where a clock
+// jumped in between, the offset and the moment are the later one's.
 Compared both(const Compared& first, const Compared& second);
 
 }  // namespace elbowroom::clock

@@ -51,7 +51,7 @@ void in_parallel(int count, Work work) {
 }
 
 bool flagged(const CorrectionFlags& flags) {
-  return flags.none || flags.single || flags.backwards || flags.rejected > 0 || flags.steps > 0;
+  return flags.none || flags.single || flags.backwards || flags.rejected > 0 || flags.steps > 0 || flags.jumped > 0;
 }
 
 class Simulation {

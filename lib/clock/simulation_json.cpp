@@ -58,6 +58,8 @@ Json flags_of(const CorrectionFlags& flags) {
   add(flags.backwards, "backwards");
   add(flags.rejected > 0, "rejected");
   add(flags.steps > 0, "stepped");
+  add(flags.jumped > 0, "jumped");
+  add(flags.unlocated > 0, "unlocated");
   return result;
 }
 

@@ -320,6 +320,7 @@ void Recorder::sync(const elbow_clock* clock, const elbow_clock_sync_point& poin
   Line line("sync");
   line.add("local", point.local + shift).add("offset", point.offset - shift);
   line.add("low", point.low - shift).add("high", point.high - shift);
+  line.add("jumped", point.jumped != 0);
   write_down(line.add("same_source", same));
   append_clock("sync");
 }

@@ -199,6 +199,7 @@ TEST_CASE("Sync points are in the times of events, as the clock that was compare
     MUST(elbow_clock_calibrated(nullptr, &own) == 0);
     const auto line = traced.lines("sync").at(0);
     MUST(line.at("same_source") == true);
+    MUST(line.at("jumped") == false);
     MUST(std::abs(line.at("local").get<std::int64_t>() - point.local) <= 1);
     MUST(line.at("local").get<std::int64_t>() + line.at("offset").get<std::int64_t>() == point.local + point.offset);
     elbow_clock_free(clock);

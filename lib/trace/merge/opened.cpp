@@ -276,6 +276,13 @@ class Opener {
       warn(who + "'s clock jumped between sync points " + std::to_string(flags.steps) +
            " times; times in between are wrong by up to that jump");
     }
+    if (flags.jumped > 0) {
+      warn(who + "'s clock jumped while " + std::to_string(flags.jumped) + " of its sync points were taken");
+    }
+    if (flags.unlocated > 0) {
+      warn(who + "'s clock jumps so often that not all jumps are located: all of its times may be wrong by " +
+           std::to_string(flags.unlocated) + " ns, the largest jump seen, and their errors include it");
+    }
     if (flags.rejected > 0) {
       warn(who + ": " + std::to_string(flags.rejected) +
            " sync points were left out, as they contradict their neighbours");

@@ -140,6 +140,7 @@ bool read_sync(const json& line, RankLines& lines) {
   sync.point.offset.offset = fields.number("offset", -kMostTime, kMostTime);
   sync.point.offset.low = fields.number("low", -kMostTime, kMostTime);
   sync.point.offset.high = fields.number("high", -kMostTime, kMostTime);
+  sync.point.offset.jumped = fields.has("jumped") && fields.flag("jumped");
   sync.same_source = !fields.has("same_source") || fields.flag("same_source");
   const clock::Offset& offset = sync.point.offset;
   if (!fields.sound() || offset.low > offset.offset || offset.offset > offset.high) {

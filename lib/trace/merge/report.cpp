@@ -192,7 +192,9 @@ Json flags_of(const RankTimes& times) {
                                  {flags.single, "single"},
                                  {flags.backwards, "backwards"},
                                  {flags.rejected > 0, "rejected"},
-                                 {flags.steps > 0, "stepped"}}) {
+                                 {flags.steps > 0, "stepped"},
+                                 {flags.jumped > 0, "jumped"},
+                                 {flags.unlocated > 0, "unlocated"}}) {
     if (is) {
       report.push_back(name);
     }

@@ -22,6 +22,9 @@ _FLAGS = {
     "single": "has only one sync point: its offset is known, but not its drift",
     "backwards": "has a clock that was set back: later sync points are left out",
     "stepped": "has a clock that jumped between two sync points: the error there includes the jump",
+    "jumped": "has a clock that jumped while it was compared: the bounds of that sync point include the jump",
+    "unlocated": "has a clock that jumps so often that not all jumps can be located: all errors include the "
+    "largest jump seen",
     "rejected": "has sync points that contradict their neighbours; they are left out",
 }
 _HINTS = {

@@ -97,7 +97,9 @@ def test_an_error_below_what_a_message_takes_is_no_reason_to_compare_more_often(
     assert advice(sync(bent)) == []
 
 
-@pytest.mark.parametrize("flag", ["unsynced", "single", "backwards", "stepped", "rejected"])
+@pytest.mark.parametrize(
+    "flag", ["unsynced", "single", "backwards", "stepped", "jumped", "unlocated", "rejected"]
+)
 def test_each_flag_is_explained(flag: str) -> None:
     assert any(
         sentence.startswith("Rank 4") and len(sentence) > 30
