@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from elbowroom.trace import overhead
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "quick"
+GUIDE = ROOT / "docs" / "guide"
 
 
 def check(value: Any, rule: dict[str, Any], root: dict[str, Any], path: str = "$") -> None:
@@ -231,6 +233,14 @@ def test_a_wrong_job_breaks_its_schema(table: str, key: str, value: str) -> None
     wrong = {**JOB, table: {**JOB[table], key: value}}
     with pytest.raises(AssertionError):
         check(wrong, schema("job"), schema("job"))
+
+
+def test_a_job_of_an_accelerator_keeps_to_the_schema_of_jobs() -> None:
+    job = tomllib.loads((GUIDE / "gpu-job.toml").read_text(encoding="utf-8"))
+    check(job, schema("job"), schema("job"))
+    for key, value in (("victim", "prime"), ("ways", ["nvlink"]), ("bytes", None), ("speed", 1)):
+        with pytest.raises(AssertionError):
+            check({"gpu": {**job["gpu"], key: value}}, schema("job"), schema("job"))
 
 
 @pytest.mark.parametrize("name", ["check", "stat", "sync"])

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from elbowroom.advise.job import SizeText, as_written
 from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import UsageError
 from elbowroom.plan.sizes import parse_size
@@ -74,8 +75,16 @@ class GpuJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     nccl: NcclCollective | None = None
 
 
-class _GpuJobFile(msgspec.Struct, frozen=True):
+class GpuTables(msgspec.Struct, frozen=True):
+    """The tables of job.toml of a job of an accelerator."""
+
     gpu: GpuJob
+
+
+GpuJobFile: type[msgspec.Struct] = as_written(
+    GpuTables, gpu=(as_written(GpuJob, bytes=(Positive | SizeText,)),)
+)
+"""The type of job.toml: a job in which sizes may be texts."""
 
 
 def is_gpu_job(data: dict[str, Any]) -> bool:
@@ -94,7 +103,7 @@ def decode(text: str, where: str) -> GpuJob:
         check_keys(table, GpuJob.__struct_fields__, of="gpu", where=where, prefix="gpu.")
         if isinstance(table.get("bytes"), str):
             table["bytes"] = float(parse_size(table["bytes"], "gpu.bytes"))
-    job = convert(data, _GpuJobFile, where=where, subject="job", page=PAGE).gpu
+    job = convert(data, GpuTables, where=where, subject="job", page=PAGE).gpu
     if not job.ways:
         raise UsageError(
             "leaves nothing to choose", field="gpu.ways", value=[], hint='give ["copy", "sm_copy"]'

@@ -355,7 +355,7 @@ SizeText = Annotated[str, Meta(description="a size: 64KiB, 64MB")]
 CountText = Annotated[str, Meta(description="counts, such as 1-8, or every")]
 
 
-def _as_written(kind: type[msgspec.Struct], **written: tuple[Any, ...]) -> Any:
+def as_written(kind: type[msgspec.Struct], **written: tuple[Any, ...]) -> Any:
     """The type with other types, and defaults where there are any, of some of its fields."""
     fields = {
         field.name: (field.type,) if field.required else (field.type, field.default)
@@ -373,13 +373,13 @@ def _one_or_more(*kinds: Any) -> tuple[Any, None]:
 
 _COUNTS = ("cores", "cores_other", "comp_node", "comp_node_other", "comm_node", "comm_socket")
 
-JobFile: type[msgspec.Struct] = _as_written(
+JobFile: type[msgspec.Struct] = as_written(
     Job,
     name=(str, ""),
-    step=(_as_written(JobStep, comm_bytes=(float | SizeText,), comp_bytes=(float | SizeText | None, None)),),
-    now=(_as_written(Setup, size=(int | SizeText | None, None)),),
+    step=(as_written(JobStep, comm_bytes=(float | SizeText,), comp_bytes=(float | SizeText | None, None)),),
+    now=(as_written(Setup, size=(int | SizeText | None, None)),),
     may=(
-        _as_written(
+        as_written(
             May,
             **dict.fromkeys(_COUNTS, _one_or_more(Count, CountText)),
             comm_threads=_one_or_more(Annotated[int, Meta(ge=1)], CountText),
@@ -391,5 +391,5 @@ JobFile: type[msgspec.Struct] = _as_written(
             w=(tuple[Share, ...] | Share | Best | None, None),
         ),
     ),
-    collective=(_as_written(Collective, size=(int | SizeText,)) | None, None),
+    collective=(as_written(Collective, size=(int | SizeText,)) | None, None),
 )

@@ -8,6 +8,7 @@ import msgspec
 
 from elbowroom.advise.advice import Advice
 from elbowroom.advise.gpu_advice import GpuAdvice
+from elbowroom.advise.gpu_job import GpuJobFile
 from elbowroom.advise.job import JobFile
 from elbowroom.api.broadcast_bench import BroadcastEntry
 from elbowroom.api.broadcasts import AreasDocument, BroadcastDocument
@@ -96,7 +97,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
         "predicted cases on an accelerator: what `predict --gpu --json` prints",
         GpuPredictionDocument,
     ),
-    "job": ("job.toml: what a job does, how it runs now, and what it may choose", JobFile),
+    "job": ("job.toml: what a job does, how it runs now, and what it may choose", JobFile, GpuJobFile),
     "list": ("runs in a folder: what `list --json` prints", RunList),
     "machine": ("virtual machine: what `machine show --json` prints", VirtualMachineDocument),
     "machines": ("virtual machines: what `machine list --json` prints", VirtualMachineList),
