@@ -38,6 +38,8 @@ NOT_TYPED = (
 
 STAND_INS = (
     StandIn(r"^salloc .*?(?=elbowroom)", "", "a scheduler"),
+    StandIn(r"^(elbowroom profile calibrate --ranks 8) --hosts node1,node2",
+            r"\1 --nic 50MB/s --ranks-per-node 4", "two hosts"),
     StandIn(r" --hosts node1,node2| --hostfile hosts\.txt", "", "other hosts"),
     StandIn(r"--mpi (/opt/openmpi\S*|mpich)", "--mpi openmpi", "the site's MPI"),
     StandIn(r"runs/RUN\b", "runs/quick", "a run of the reader"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -157,3 +158,20 @@ def test_the_files_that_keep_the_rules_of_measuring_exist() -> None:
     files = set(re.findall(r"`(\w+/[\w*]+\.(?:cpp|py|toml))`", page))
     roots = (ROOT / "core", ROOT / "src" / "elbowroom", ROOT)
     assert {name for name in files if not any(list(root.glob(name)) for root in roots)} == set()
+
+
+def test_no_two_lines_of_a_page_write_the_same_folder() -> None:
+    """Run folders, profiles and traces are never overwritten: the second line would fail as typed."""
+    twice = {
+        f"{page}: {name}"
+        for page in {line.page for line in console_lines.lines(ROOT)}
+        for name, count in Counter(
+            name
+            for line in console_lines.lines(ROOT)
+            if line.page == page and not console_lines.reason_not_to_type(line)
+            for name in console_lines.created(line)
+            if not Path(name).suffix and " --resume " not in line.text and "--dry-run" not in line.text
+        ).items()
+        if count > 1
+    }
+    assert twice == set()
