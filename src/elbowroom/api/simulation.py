@@ -12,6 +12,7 @@ from elbowroom.draw.files import save, save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder, write_atomically
 from elbowroom.launch import simulator
+from elbowroom.launch.status import computing
 from elbowroom.launch.virtual import load
 from elbowroom.models.curves import Shape
 from elbowroom.models.load import Computing, Copy, Load, Messages, check_load
@@ -310,12 +311,13 @@ def simulate_questions(
     messages that arrive, in four placements, with figures in `folder`, and for other values of what decides
     it.
     """
-    node = simulated_node(machine, settings)
-    truth = Requests(node, simulator.simulate, seed=seed)
-    counts = _counts(node, None)
-    curves = tuple(_placed(truth, place, counts) for place in _placements(node))
-    swept = tuple(one for sweep in SWEEPS for one in _swept(node, sweep, seed))
-    files = () if folder is None else _drawn(Path(folder), node, curves, swept)
+    with computing("simulating, in many short runs"):
+        node = simulated_node(machine, settings)
+        truth = Requests(node, simulator.simulate, seed=seed)
+        counts = _counts(node, None)
+        curves = tuple(_placed(truth, place, counts) for place in _placements(node))
+        swept = tuple(one for sweep in SWEEPS for one in _swept(node, sweep, seed))
+        files = () if folder is None else _drawn(Path(folder), node, curves, swept)
     return Questions(node, answers(curves), swept, files)
 
 

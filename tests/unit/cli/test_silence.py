@@ -126,6 +126,7 @@ def test_a_build_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         ("fit {run} -o m.json", "elbowroom.models.fit.fit", "fitting the models"),
         ("report {run} -o r.html", "elbowroom.api.runs.render", "writing the report"),
+        ("simulate --machine henri --questions", "elbowroom.launch.simulator.simulate", "simulating"),
     ],
 )
 def test_a_long_computation_says_what_it_does(
