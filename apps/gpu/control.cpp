@@ -7,7 +7,11 @@ class Control final : public Load {
  public:
   explicit Control(const gpu::Context& context) : context_(context), event_(context) {}
   const char* unit() const override { return ""; }
-  void start() override { event_.record(gpu::Stream(context_)); }
+  void start() override {
+    const gpu::Stream stream(context_);
+    event_.record(stream);
+    stream.synchronize();
+  }
   void poll() override {
     event_.done();
     ++asked_;

@@ -108,10 +108,9 @@ TEST_CASE("trap: SMs that never give all their shared memory, or take other than
     const char* settings;
     const char* reason;
   };
-  for (const Trap& trap :
-       {Trap{R"({"carveout_ignored": true})", "the driver does not give SMs all their shared memory"},
-        Trap{R"({"blocks_per_sm": 2})", "2 blocks of kernel elbow_hold fit on an SM"},
-        Trap{R"({"blocks_per_sm": 0})", "0 blocks of kernel elbow_hold fit on an SM"}}) {
+  for (const Trap& trap : {Trap{R"({"carveout_ignored": true})", "the driver does not prefer shared memory to cache"},
+                           Trap{R"({"blocks_per_sm": 2})", "2 blocks of kernel elbow_hold fit on an SM"},
+                           Trap{R"({"blocks_per_sm": 0})", "0 blocks of kernel elbow_hold fit on an SM"}}) {
     const Planted planted(trap.settings);
     const json result = only_result(beside(kTriad, idle(4)));
     CHECK(result["status"] == "n/a");

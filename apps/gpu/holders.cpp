@@ -42,7 +42,7 @@ class SmCopy final : public Holder {
   const char* unit() const override { return "MB/s"; }
 
   void start() override {
-    copying_ = looking_ = false;
+    copying_ = asked_ = false;
     Holder::start();
   }
 
@@ -50,13 +50,13 @@ class SmCopy final : public Holder {
   bool running() override {
     if (copying_) return true;
     if (!Holder::running()) return false;
-    if (looking_) {
+    if (asked_) {
       if (!seen_all()) return false;
-      looking_ = false;
+      asked_ = false;
       copying_ = std::all_of(moved(kFirst), moved(kFirst) + sms_, [](const Moved& block) { return block.bytes > 0; });
     } else {
       look(moved(kFirst), moved_);
-      looking_ = true;
+      asked_ = true;
     }
     return copying_;
   }
@@ -87,7 +87,7 @@ class SmCopy final : public Holder {
   std::optional<gpu::PinnedMemory> host_;
   gpu::DeviceMemory moved_;
   gpu::PinnedMemory seen_;
-  bool looking_ = false;
+  bool asked_ = false;  // how far the blocks have come
   bool copying_ = false;
   gpu::DevicePointer from_address_ = from_.address();
   gpu::DevicePointer to_address_ = 0;

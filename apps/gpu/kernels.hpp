@@ -28,7 +28,7 @@ class Kernels {
   };
   // So that blocks of a kernel take the shared memory of a whole SM each. Throws Unavailable where an SM would not take
   // exactly one.
-  void require_alone(const char* kernel, int threads) const;
+  void require_alone(const std::string& kernel, int threads) const;
   void launch(const Launch& launch, const gpu::Stream& stream, std::vector<void*> arguments) const;
   const gpu::Context& context() const { return context_; }
   // Whether blocks can run in clusters: the kernels elbow_hold_pairs and elbow_copy_pairs are there.

@@ -35,6 +35,8 @@ void UnitLoad::warm() {
   rounds_ = static_cast<int>(rounds);
   graph_.reset();
   if (calls() > 1 && round_.in_graph) graph_ = gpu::Graph::capture(context_, [&](const auto& one) { submit_all(one); });
+  submit_unit(stream);  // a graph, too, gets to the device at its first launch
+  stream.synchronize();
 }
 
 void UnitLoad::submit_all(const gpu::Stream& stream) {
