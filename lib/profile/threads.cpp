@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -39,8 +40,9 @@ void set_cores(ThreadPlace& place, const Mask& mask) {
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
   place.cpus = 0;
   place.mask = 0xCBF29CE484222325U;
-  for (std::size_t cpu = 0; cpu < kMostCpus; ++cpu) {
-    if ((mask[cpu / kBits] >> (cpu % kBits) & 1) != 0) {
+  for (std::size_t word = 0; word < mask.size(); ++word) {
+    for (unsigned long left = mask[word]; left != 0; left &= left - 1) {
+      const std::size_t cpu = word * kBits + static_cast<std::size_t>(std::countr_zero(left));
       place.first = place.cpus == 0 ? static_cast<std::uint32_t>(cpu) : place.first;
       place.last = static_cast<std::uint32_t>(cpu);
       place.cpus += 1;
