@@ -119,23 +119,19 @@ def units_of(run: Run, plan: Plan, points: Mapping[str, Point], group: UnitGroup
         }
 
 
-def case_units(case: Mapping[str, Any], repeat: int) -> Iterator[dict[str, Any]]:
+def case_units(asked: Mapping[str, Any], repeat: int) -> Iterator[dict[str, Any]]:
     """The requests of a case that is no point of a plan."""
+    name = asked["case"]["name"]
+    sequence = ["A", "AB", "AB", "A"]
     for repetition in range(repeat):
-        asked = {
-            "op": "measure",
-            "point": case["name"],
-            "repetition": repetition,
-            "window": 0.2,
-            "case": case,
-        }
+        head = {"op": "measure", "point": name, "repetition": repetition}
         yield {
             "run": "",
-            "point": case["name"],
+            "point": name,
             "repetition": repetition,
             "closing": False,
             "patience": 120.0,
-            "request": {**asked, "window": 0.2, "sequence": ["A", "AB", "AB", "A"], "core": -1},
+            "request": {**head, "sequence": sequence, "core": -1, **asked},
         }
 
 

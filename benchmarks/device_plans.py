@@ -44,7 +44,8 @@ class Run(NamedTuple):
 @dataclass(frozen=True)
 class Part:
     """Runs that are measured together; `seconds` is its share of the time; `stand_in` changes the settings of
-    the driver's stand-in. `gpu`: it needs an accelerator. `cases` belong to no run, and stay raw.
+    the driver's stand-in. `gpu`: it needs an accelerator. `cases`, with the seconds of
+    a phase, belong to no run, and stay raw.
     """
 
     name: str
@@ -70,7 +71,7 @@ def _products(settings: Mapping[str, Any], repeat: int, shapes: Sequence[Sequenc
 
 def device_parts() -> tuple[Part, ...]:
     """What is measured on a device, in the order of its value."""
-    repeated: Settings = {"control": False, "orders": "victim", "window": SHORT}
+    repeated: Settings = {"control": False, "movers": "d2d", "orders": "victim", "window": SHORT}
     table: Settings = {"sms": [8, 16, 20, 32], "orders": "mover", "holders": "pairs", "plan_for": "others"}
     table |= {"movers": ["d2h", "d2d", "sm_hbm", "sm_host", "sm_idle", "sm_target"], "window": SHORT}
     table |= {"victims": ["gemm", "triad"], "control": False}
@@ -87,7 +88,7 @@ def device_parts() -> tuple[Part, ...]:
     placement = {**cores, "n": ["few", "half", "all"]}
     products = _products({"sms": PRODUCT_SMS, "window": 0.06}, 3, (*FITTED, *UNSEEN))
     return (
-        Part("controls", 70, _repeated(repeated, 5), cases=_event_only(FITTED[0])),
+        Part("controls", 70, _repeated(repeated, 5), cases=_event_only(FITTED[0], 2 * SHORT)),
         Part("published", 180, (Run("published", OVERLAP, table, 5), Run("chain", OVERLAP, chain, 5))),
         Part("host", 90, _host(5, model=host, cores=cores, placement=placement), gpu=False),
         Part("copies", 50, (Run("copies", "gpu", {**copies, "beside_messages": []}, 5),)),
@@ -96,21 +97,21 @@ def device_parts() -> tuple[Part, ...]:
     )
 
 
-def _event_only(shape: Sequence[int]) -> tuple[dict[str, Any], ...]:
+def _event_only(shape: Sequence[int], window: float) -> tuple[dict[str, Any], ...]:
     """Kernels beside a load that only asks whether an event has come: they must keep everything."""
     kernels = {"gemm": dict(zip("mnk", shape, strict=True)), "chain": {"launches": 50}}
+    named = {name: {"kind": name, **keys} for name, keys in kernels.items()}
     return tuple(
-        {"name": f"{name}-event-only", "a": {"kind": name, **keys}, "b": {"kind": "control"}}
-        for name, keys in kernels.items()
+        {"window": window, "case": {"name": f"{name}-event-only", "a": side, "b": {"kind": "control"}}}
+        for name, side in named.items()
     )
 
 
 def _repeated(settings: Settings, repeat: int) -> tuple[Run, ...]:
     """The same run twice, and with the short phases of other parts: its medians should not differ."""
-    long = {**settings, "movers": "d2d", "window": LONGER * settings["window"]}
-    short = {**settings, "movers": "d2d"}
+    long = {**settings, "window": LONGER * settings["window"]}
     return tuple(
-        Run(name, OVERLAP, of, repeat) for name, of in zip(REPEATED, (long, long, short), strict=True)
+        Run(name, OVERLAP, of, repeat) for name, of in zip(REPEATED, (long, long, settings), strict=True)
     )
 
 
@@ -129,7 +130,7 @@ def stand_in_parts() -> tuple[Part, ...]:
         "launches": 10,
         "sms": 4,
     }
-    small |= {"window": 0.002, "orders": "mover", "paces_mb_s": 0, "control": False}
+    small |= {"window": 0.0006, "orders": "mover", "paces_mb_s": 0, "control": False}
     table = {**small, "holders": "pairs", "plan_for": "others", "victims": ["gemm", "triad"]}
     chain = {**table, "victims": "chain"}
     copies: Settings = {"kernels": "prime", "n": 1, "copy_sizes": "4MiB", "sizes": "64KiB", "window": 0.06}
@@ -140,8 +141,10 @@ def stand_in_parts() -> tuple[Part, ...]:
     without = {**copies, "beside_messages": [], "scheduling": False}
     messages = {**copies, "kernels": "none", "beside_messages": "none"}
     shapes = [[side // 64 for side in shape] for shape in (FITTED[0], UNSEEN[0])]
+    repeated = _repeated({**small, "movers": "h2d"}, 2)
+    event_only = _event_only(small["gemm"], small["window"])
     return (
-        Part("controls", 8, _repeated(small, 2), cases=_event_only((64, 64, 64))),
+        Part("controls", 8, repeated, cases=event_only),
         Part("published", 8, (Run("published", OVERLAP, table, 2), Run("chain", OVERLAP, chain, 2))),
         Part("host", 14, _host(1, model=host, cores=cores, placement=cores), gpu=False),
         Part("copies", 12, (Run("copies", "gpu", without, 2),), clock),

@@ -47,7 +47,7 @@ def measure(bundle: Path, out: Path, *words: str, code: int = 0, **variables: st
     """The summary of a rehearsal without packages, tools and variables of this machine."""
     command = [sys.executable, "-I", "-S", str(SCRIPT), "--stand-in", "--bundle", str(bundle), "-o", str(out)]
     done = subprocess.run(
-        [*command, "--minutes", "1", *words],
+        [*command, "--minutes", "4", *words],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
