@@ -64,6 +64,7 @@ def plan_overrides(options: dict[str, Any]) -> api.Overrides:
         starts=options.get("starts"),
         budget=options["budget"],
         settings=settings,
+        quick=bool(options.get("quick")),
     )
 
 

@@ -92,6 +92,7 @@ def _complete_plan(_context: click.Context, _parameter: click.Parameter, incompl
     metavar="TIME",
     help="Time from the command to the report: 60s, 2min. The most informative points come first.",
 )
+@click.option("--quick", is_flag=True, help="Fewer points; plans gpu and gpu-overlap.")
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set any key of the plan; may be repeated."
 )
@@ -155,7 +156,7 @@ def run(plan: str | None, **options: Any) -> int:
 
 _FIXED_AT_START = (
     "out", "dry_run", "kernels", "comp_cores", "comm_core", "comp_node", "comm_node", "sizes", "nodes",
-    "repeat", "starts", "settings", "seed", "reverse", "machine", "noise", "trace",
+    "repeat", "starts", "quick", "settings", "seed", "reverse", "machine", "noise", "trace",
 )  # fmt: skip
 
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Overrides(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line changes; None and empty leave the plan alone. `settings` is `--set key=value`."""
+    """What the command line changes; None and empty leave the plan alone. `settings` is `--set key=value`,
+    `quick`: the plan's quick form, before all other changes.
+    """
 
     kernels: tuple[str, ...] | None = None
     comp_cores: tuple[int, ...] | None = None
@@ -34,6 +36,7 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     starts: int | None = None
     budget: float | None = None
     settings: dict[str, str] = {}
+    quick: bool = False
 
 
 def folder() -> Path:
@@ -106,6 +109,8 @@ def apply(plan: Plan, overrides: Overrides) -> Plan:
     `starts` so often as the plan says.
     """
     raw = plan.plain()
+    if overrides.quick:
+        raw |= _quick(plan)
     changes = {
         "kernels": overrides.kernels,
         "comp_cores": overrides.comp_cores,
@@ -131,6 +136,19 @@ def apply(plan: Plan, overrides: Overrides) -> Plan:
     if overrides.budget is not None:
         raw["budget"] = overrides.budget
     return decode(raw)
+
+
+def _quick(plan: Plan) -> dict[str, Any]:
+    """What the quick form of a plan changes; UsageError where it has none."""
+    if not plan.quick:
+        have = ", ".join(other.name for other in plans() if other.quick)
+        raise UsageError(
+            f"is no form of the plan {plan.name}",
+            field="quick",
+            hint=f"plans with one: {have}; for others: --budget 60s",
+        )
+    keys: dict[str, Any] = plan.quick.get("keys", {})
+    return {key: value for key, value in plan.quick.items() if key != "keys"} | keys
 
 
 def _put(raw: dict[str, Any], key: str, value: object) -> None:

@@ -68,6 +68,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     share those of one (`strong`). `computing_ranks`: rank 0 alone computes, or all ranks. `message_period`:
     seconds from the time at which a message is due to that of the next one, 0 for messages in batches, each
     sent as soon as the one before is answered. `keys`: those of the plan's experiment, as its own type.
+    `quick`: plain data of the keys that `run --quick` changes, with a table `keys`; empty: no such form.
     """
 
     name: str
@@ -106,10 +107,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     hosts: Positive = 1
     sweeps: tuple[Sweep, ...] = ()
     keys: Any = NoKeys()
+    quick: dict[str, Any] = {}
 
     def plain(self) -> dict[str, Any]:
-        """Plain data, as in a manifest: keys of the experiment stand beside the others."""
+        """Plain data, as in a manifest: keys of the experiment are among the others; `quick` is left out."""
         data: dict[str, Any] = msgspec.to_builtins(self)
+        del data["quick"]
         keys: dict[str, Any] = data.pop("keys")
         return data | keys
 

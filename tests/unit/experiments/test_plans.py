@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from elbowroom.errors import UsageError
-from elbowroom.experiments.plans import Overrides, apply, decode, load, names
+from elbowroom.experiments.plans import Overrides, apply, decode, load, names, plans
 from elbowroom.experiments.ring import RingKeys
 
 
@@ -157,7 +158,7 @@ def test_stored_keys_of_the_experiment_stand_beside_the_others() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_a_stored_plan_is_read_back(name: str) -> None:
-    assert decode(load(name).plain()) == load(name)
+    assert decode(load(name).plain()) == msgspec.structs.replace(load(name), quick={})
 
 
 def test_defaults_of_other_experiments_keys_are_left_out() -> None:
@@ -195,3 +196,26 @@ def test_a_wrong_word_of_the_experiments_is_answered_with_the_right_ones() -> No
 @pytest.mark.parametrize("key", ["who", "access", "accesses", "data", "barrier"])
 def test_an_axis_of_extraneous_accesses_needs_a_value(key: str) -> None:
     assert refused(experiment="ema", keys={key: []}).field == key
+
+
+@pytest.mark.parametrize("name", [plan.name for plan in plans() if plan.quick])
+def test_the_quick_form_of_a_plan_has_fewer_of_the_same_values(name: str) -> None:
+    whole, quick = load(name), apply(load(name), Overrides(quick=True))
+    changed = {
+        key
+        for key in msgspec.structs.asdict(quick.keys)
+        if getattr(quick.keys, key) != getattr(whole.keys, key)
+    }
+    assert changed
+    assert all(set(getattr(quick.keys, key)) < set(getattr(whole.keys, key)) for key in changed)
+
+
+def test_what_is_set_wins_over_the_quick_form() -> None:
+    assert apply(load("gpu"), Overrides(quick=True, settings={"window": "0.3"})).window == 0.3
+
+
+def test_a_plan_without_a_quick_form_refuses_it_and_names_those_that_have_one() -> None:
+    with pytest.raises(
+        UsageError, match=r"quick: is no form of the plan cores; plans with one: gpu, gpu-overlap"
+    ):
+        apply(load("cores"), Overrides(quick=True))
