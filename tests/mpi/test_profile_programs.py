@@ -126,4 +126,5 @@ def test_the_profiler_has_every_function_that_it_is_said_to_record(mpi: Mpi) -> 
     assert len(recorded) > 300
     assert {name for name in recorded if name[0] == "M"} <= exported
     passed = {name for name, state in states.items() if state.startswith("passed: ")}
-    assert not passed & exported
+    # Not recorded, but heard: requests of C that Fortran completes.
+    assert passed & exported <= {"MPI_Request_c2f"}

@@ -13,6 +13,7 @@ from elbowroom.errors import UsageError
 from elbowroom.models import figures
 from elbowroom.models.curves import Shape, Streams
 from elbowroom.models.evaluate import sample_placements
+from elbowroom.models.registry import fitted_models
 from elbowroom.models.threshold.law import Threshold, curve
 from elbowroom.plan.point import Note
 from elbowroom.report.columns import use_of
@@ -101,6 +102,8 @@ def modelled(run: Run, files: Sequence[Path | str]) -> tuple[tuple[Modelled, ...
 
 
 def _part(run: Run, model: Model, name: str) -> Modelled:
+    if not fitted_models(model.document) and model.document.gpu is not None:
+        return Modelled(name=name, document=model.document, shown="")
     shown = model.name()
     rows, errors = _measured(run, model)
     panels = figures.panels(
@@ -189,14 +192,14 @@ def jobbed(run: Run, models: Sequence[Modelled], job: Job | Path | str) -> Jobbe
     UsageError where there is none, or the job does not fit.
     """
     loaded = load_job(job)
-    if not models:
+    first = next((model for model in models if model.shown), None)
+    if first is None:
         raise UsageError(
             f"{run.path} has no model to ask",
             field="job",
             value=loaded.name,
             hint=f"fit it first: elbowroom fit {run.path}",
         )
-    first = models[0]
     model = Model(first.document)
     advice = advise(model, loaded)
     maps = contention_maps(model.document, advice)

@@ -12,7 +12,8 @@ from elbowroom.draw.figure import Figure
 from elbowroom.models.document import Document
 from elbowroom.models.evaluate import Errors, ErrorTable, ModelErrors
 from elbowroom.models.flow.law import PARAMETERS
-from elbowroom.models.registry import MODELS
+from elbowroom.models.gpu.part import FamilyErrors, GpuPart
+from elbowroom.models.registry import MODELS, fitted_models
 from elbowroom.models.threshold.part import ThresholdPart
 from elbowroom.stats.interval import Interval
 
@@ -38,8 +39,9 @@ MANY_PLACEMENTS = 8
 
 
 class Modelled(msgspec.Struct, frozen=True, kw_only=True):
-    """One model file in the page. `name`: the file's; `shown`: the model that the figures draw; `errors`: on
-    what this run measured, if it measured what the model answers; `notes`: to know before believing them.
+    """One model file in the page. `name`: the file's; `shown`: the model that the figures and sliders show,
+    empty for a file of an accelerator alone; `errors`: on what this run measured, if it measured what the
+    model answers; `notes`: to know before believing them.
     """
 
     name: str
@@ -59,7 +61,7 @@ def section(part: Modelled) -> dict[str, Any]:
         "machine": document.machine.name,
         "origin": ORIGINS.get(document.calibration.origin, ""),
         "calibration": _calibration(document),
-        "shown": _model_name(part.shown),
+        "shown": _model_name(part.shown) if part.shown else "",
         "validity": document.validity,
         "errors": None if part.errors is None else _errors(part.errors),
         "notes": part.notes,
@@ -69,16 +71,43 @@ def section(part: Modelled) -> dict[str, Any]:
             if thresholds is not None
         ],
         "flow": _flow_rows(document),
+        "gpu": None if document.gpu is None else _gpu(document.gpu),
     }
 
 
 def embedded(parts: Sequence[Modelled]) -> dict[str, Any]:
-    """What the page's script reads: the documents as M.json has them."""
-    return {"files": [{"name": part.name, "document": msgspec.to_builtins(part.document)} for part in parts]}
+    """What the page's script reads: the documents as M.json has them, of models that the sliders show."""
+    shown = [part for part in parts if part.shown]
+    return {"files": [{"name": part.name, "document": msgspec.to_builtins(part.document)} for part in shown]}
+
+
+def _gpu(part: GpuPart) -> dict[str, Any]:
+    """The accelerator's errors by kind of case, parameters and notes."""
+    return {
+        "device": part.device or "accelerator",
+        "sms": part.sms,
+        "errors": [
+            (item.family, str(item.cases), *map(_percent, _errors_of(item)), "yes" if item.better else "no")
+            for item in part.errors
+        ],
+        "rows": [_parameter_row(*msgspec.structs.astuple(item)) for item in part.parameters],
+        "notes": part.notes,
+    }
+
+
+def _errors_of(item: FamilyErrors) -> tuple[float | None, ...]:
+    return item.fitted, item.held_out, item.share_rule, item.max_min_rule, item.no_loss_rule
+
+
+def _parameter_row(name: str, value: float, low: float, high: float, unit: str, text: str) -> dict[str, Any]:
+    cell = _value(value, Interval(value=value, low=low, high=high))
+    return {"name": name, "unit": unit, "text": text, "cells": [cell]}
 
 
 def _calibration(document: Document) -> str:
     known = document.calibration
+    if document.gpu is not None and not fitted_models(document):
+        return f"{len(document.gpu.measured)} cases of {document.gpu.run or known.run}."
     cores = f"{known.n_low} to {known.n_high} computing cores"
     if known.n_other_high:
         cores += f" and up to {known.n_other_high} of the other socket"
@@ -154,16 +183,7 @@ def _flow_rows(document: Document) -> list[dict[str, Any]]:
     flow = document.models.flow
     if flow is None:
         return []
-    meanings = {item.name: item for item in PARAMETERS}
-    rows = []
-    for name, value, low, high in zip(flow.names, flow.values, flow.low, flow.high, strict=True):
-        known = meanings.get(name)
-        rows.append(
-            {
-                "name": name,
-                "unit": known.unit if known else "",
-                "text": known.text if known else "",
-                "cells": [_value(value, Interval(value=value, low=low, high=high))],
-            }
-        )
-    return rows
+    known = {item.name: (item.unit, item.text) for item in PARAMETERS}
+    rows = zip(flow.names, flow.values, flow.low, flow.high, strict=True)
+    # Files of other releases may have other parameters.
+    return [_parameter_row(*row, *known.get(row[0], ("", ""))) for row in rows]

@@ -63,9 +63,11 @@ def render(page: Page) -> str:
     data["machine"] = machine.details(page.machine)
     data["flagMeanings"] = dict(words.flag_meanings(flag for r in page.results for flag in r.flags))
     known, unknown = _known_and_unknown(page)
-    scripts = ("common.js", *(("models.js", "whatif.js") if page.models else ()), "page.js")
+    sliders = _has_sliders(page.models)
+    scripts = ("common.js", *(("models.js", "whatif.js") if sliders else ()), "page.js")
     html: str = template(PACKAGE, "page.html.j2").render(
         page=page,
+        sliders=sliders,
         models=_models(page.models, table),
         job=_job(page.job),
         style=asset(PACKAGE, "page.css") + svg.style(),
@@ -116,6 +118,11 @@ class RowIndex:
         return not series.low or (series.low[i] == summary.d1 and series.high[i] == summary.d9)
 
 
+def _has_sliders(parts: Sequence[Modelled]) -> bool:
+    """Whether a model answers for other numbers of cores."""
+    return any(part.shown for part in parts)
+
+
 def _models(parts: Sequence[Modelled], table: RowIndex) -> str:
     """The sections of the models, empty without any."""
     if not parts:
@@ -132,7 +139,7 @@ def _models(parts: Sequence[Modelled], table: RowIndex) -> str:
         for at, part in enumerate(parts)
     ]
     data = embed(modelled.embedded(parts))
-    html: str = template(PACKAGE, "model.html.j2").render(parts=views, data=data)
+    html: str = template(PACKAGE, "model.html.j2").render(parts=views, data=data, sliders=_has_sliders(parts))
     return html
 
 
