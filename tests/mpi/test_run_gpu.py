@@ -259,3 +259,29 @@ def test_a_stopped_run_goes_on_where_it_was(plant: Plant, run: Any, tmp_path: Pa
     assert cli.run(["run", "--resume", str(tmp_path / "r"), "--no-report"]) == 3
     capfd.readouterr()
     assert len(journal.read_text().splitlines()) == len(lines)
+
+
+def test_each_start_of_the_program_measures_its_share_of_the_repetitions(
+    plant: Plant, run: Any, tmp_path: Path
+) -> None:
+    plant()
+    run("gpu-overlap", *SMALL, "victims=triad", "movers=h2d", repeat=4, words=("--starts", "2"))
+    lines = [json.loads(line) for line in (tmp_path / "r" / "samples.jsonl").read_text().splitlines()[1:]]
+    assert {line["record"]["start"] for line in lines} == {0, 1}
+    assert {line["repetition"] for line in lines} == {0, 1, 2, 3}
+
+
+def test_a_budget_measures_what_there_is_time_for_and_names_the_rest(
+    plant: Plant, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plant()
+    words = [word for setting in (*SMALL, "window=0.05", "victims=triad") for word in ("--set", setting)]
+    out = tmp_path / "r"
+    code = cli.run(
+        ["run", "gpu-overlap", *words, "--budget", "20s", "--out", str(out), "--no-report", "--json"]
+    )
+    printed = capfd.readouterr()
+    assert code == 3, printed.err
+    document = json.loads(printed.out)
+    assert document["points"]
+    assert all(point["status"] != "failed" for point in document["points"])
