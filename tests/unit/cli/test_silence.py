@@ -95,7 +95,7 @@ def test_a_command_says_that_it_waits(
     trace_stand_ins.recorded(tmp_path / "t")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(status, "PERIOD", 0.05)
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((80, 24)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((80, 24)))
     terminal = Terminal(tmp_path / "release", is_terminal=is_terminal)
     monkeypatch.setattr(sys, "stderr", terminal)
     assert cli.run(words.split()) in (1, 2)
