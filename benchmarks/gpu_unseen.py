@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -44,11 +45,12 @@ PLAN = ("victims=gemm", "movers=sm_idle,sm_target,sm_hbm,d2d", "orders=mover")
 
 
 def elbowroom(*words: str, check: bool = True) -> str:
-    """The output of a command, which this process runs; ends it where that fails and `check` is true."""
-    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")) as output:
+    """The output of a command that this process runs; CalledProcessError where it fails, if `check`."""
+    output, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         code = cli.run(list(words))
     if check and code != 0:
-        raise SystemExit(f"{' '.join(words)} ended with exit code {code}")
+        raise subprocess.CalledProcessError(code, words, stderr=errors.getvalue())
     output.seek(0)
     return output.read()
 

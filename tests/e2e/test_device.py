@@ -165,7 +165,7 @@ def test_with_too_little_time_every_part_ends_and_what_was_measured_is_kept(
 ) -> None:
     out = tmp_path / "out"
     words = ("--minutes", "0.25", "--parts", "published,products")
-    slow = planted(tmp_path, query_s=5e-8)
+    slow = planted(tmp_path, query_s=1e-8)
     [_, published, products] = measure(bundle, out, *words, ELBOW_STAND_IN=slow)["parts"]
     assert published["status"] == "partial"
     assert published["reason"] == "the time was over"
