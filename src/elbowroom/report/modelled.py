@@ -82,7 +82,7 @@ def embedded(parts: Sequence[Modelled]) -> dict[str, Any]:
 
 
 def _gpu(part: GpuPart) -> dict[str, Any]:
-    """The accelerator's errors by kind of case, parameters and notes."""
+    """The accelerator's errors by kind of case, and its parameters; its notes are among the limits."""
     return {
         "device": part.device or "accelerator",
         "sms": part.sms,
@@ -91,7 +91,6 @@ def _gpu(part: GpuPart) -> dict[str, Any]:
             for item in part.errors
         ],
         "rows": [_parameter_row(*msgspec.structs.astuple(item)) for item in part.parameters],
-        "notes": part.notes,
     }
 
 
