@@ -31,8 +31,12 @@ LAYERS = (
 """From the top: a package imports packages of lower layers, and of its own."""
 
 ARROWS = {
-    "verbs": {"api", "cli", "draw", "explain", "machine", "plan"},
-    "cli": {"api", "plan"},
+    "verbs": {
+        "advise", "api", "broadcast", "cli", "draw", "experiments", "explain", "launch", "machine", "measure",
+        "models", "plan", "profile", "report", "results", "schedule", "stats", "store", "studies", "trace",
+        "virtual", "workloads",
+    },
+    "cli": {"api", "measure", "plan"},
     "api": {
         "advise", "broadcast", "draw", "experiments", "explain", "launch", "machine", "measure", "models",
         "plan", "profile", "report", "results", "schedule", "stats", "store", "studies", "trace",

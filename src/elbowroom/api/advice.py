@@ -19,12 +19,12 @@ from elbowroom.advise.reasons import seconds as seconds
 from elbowroom.advise.setups import differing as differing
 from elbowroom.advise.verification import Compared as Compared
 from elbowroom.advise.verification import span as span
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts, start_of
 from elbowroom.api.models import load_model
 from elbowroom.api.runs import Run, chatter
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.measure import program_times, verify
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts, start_of
 from elbowroom.measure.prepared import Request
 from elbowroom.measure.session import default_out
 from elbowroom.measure.source import Where, choose

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.broadcast import measured
 from elbowroom.broadcast.measured import MOST_RANKS, Case
 from elbowroom.broadcast.measured import BroadcastEntry as BroadcastEntry
@@ -17,6 +16,7 @@ from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.launch.bench import Job, bench_launch
 from elbowroom.launch.broadcast_bench import BROADCAST_BENCH, measure_broadcasts
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 
 DEFAULT_SIZES = (4, 65536, 1048576)
 DEFAULT_TREES = ("flat", "binary", "binomial", "two")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.gpu_models import gpu_part
 from elbowroom.api.measurement import dry_run
 from elbowroom.api.models import Evaluation, Model, evaluation, load_model
@@ -24,6 +23,7 @@ from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
 from elbowroom.measure import adaptive
 from elbowroom.measure import curves as measured_curves
 from elbowroom.measure.adaptive import AdaptiveResult
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.measure.prepared import Request
 from elbowroom.measure.source import Where
 from elbowroom.models import fit as fitting

@@ -16,7 +16,6 @@ from elbowroom.advise.reasons import percent, seconds
 from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
 from elbowroom.api.advice import verify_advice
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.machine_models import MEASURING as MEASURING
 from elbowroom.api.machine_models import (
     MachineModel,
@@ -37,6 +36,7 @@ from elbowroom.api.profiled_job import (
 from elbowroom.api.profiles import plan_profile
 from elbowroom.api.runs import chatter
 from elbowroom.files import write_atomically
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.measure.session import Stopped, default_out, stopped_by_signals
 from elbowroom.profile.cores import sharing
 from elbowroom.profile.figures import waiting_sentence

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO
 
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.launch import recorder
 from elbowroom.launch.nic import NicSettings as NicSettings
 from elbowroom.launch.nic import check as check
 from elbowroom.launch.nic import emulated, prepare
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 
 
 def run_behind_nic(command: Sequence[str], nic: NicSettings, *, stdout: IO[bytes] | int | None = None) -> int:

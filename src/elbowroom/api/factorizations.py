@@ -8,13 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.broadcast.factorizations import FactorizationRequest as FactorizationRequest
 from elbowroom.broadcast.factorizations import SimulatedFactorization as SimulatedFactorization
 from elbowroom.broadcast.factorizations import StepTimes as StepTimes
 from elbowroom.documents import DocumentFormat
 from elbowroom.launch import build, simulator
 from elbowroom.launch.step_times import FIRST_GUESS, time_steps, times_command
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.plan.factorizations import parse_grid as parse_grid
 
 GIGA = 1e9

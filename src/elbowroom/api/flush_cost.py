@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.recording_cost import (
     WALL,
     check_runs,
@@ -23,6 +22,7 @@ from elbowroom.api.traces import trace_stat
 from elbowroom.launch import build, trace_reader
 from elbowroom.launch.processes import run_program
 from elbowroom.launch.recorder import DEFAULT_BYTES, Settings, default_bytes, prepare
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.trace.activity import read_events
 from elbowroom.trace.columns import TraceColumns
 from elbowroom.trace.flush_figures import flush_figures as flush_figures

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from elbowroom.api.calibration import fit, pooled
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.models import Model
 from elbowroom.api.runs import Run, chatter, open
 from elbowroom.errors import UsageError
@@ -24,6 +23,7 @@ from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import Machine, here
 from elbowroom.measure.core_rates import core_rates, count_starts, first_cores, measured_store_factor
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.measure.progress import Progress
 from elbowroom.models.load import LoadRow
 from elbowroom.models.run_data import FitData, layout_of

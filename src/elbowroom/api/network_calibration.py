@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.errors import UsageError
 from elbowroom.launch.bench import Job, bench_launch
 from elbowroom.launch.launcher import Launch
@@ -15,6 +14,7 @@ from elbowroom.launch.launchers import host_count
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.network_bench import NETWORK_BENCH, measure_network
 from elbowroom.launch.nic import NicSettings, behind, emulated
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.profile.calibration import CALIBRATION, Case, cases
 from elbowroom.profile.calibration import Calibration as Calibration
 from elbowroom.profile.calibration import CalibrationRow as CalibrationRow

@@ -13,7 +13,6 @@ from typing import IO, NamedTuple
 
 import msgspec
 
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.network_calibration import load_curve
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
@@ -23,6 +22,7 @@ from elbowroom.launch.memory_counters import Counters, Sampler, find_counters
 from elbowroom.launch.nic import NicSettings, emulated
 from elbowroom.launch.recorder import RecordedCommand
 from elbowroom.machine.host import read_host
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.profile import memory_traffic
 from elbowroom.profile.analysis import Analysis, analyse, summarise
 from elbowroom.profile.columns import write_intervals

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import write_atomically
 from elbowroom.launch import build, trace_reader
 from elbowroom.launch.processes import run_program
 from elbowroom.launch.recorder import Settings, prepare
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.plan.sizes import parse_size
 from elbowroom.trace import overhead
 from elbowroom.trace.overhead import LEAST, NONE, TimedRun

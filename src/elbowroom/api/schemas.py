@@ -16,7 +16,6 @@ from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, F
 from elbowroom.api.colocation_forecast import ForecastDocument
 from elbowroom.api.colocation_measurement import PlannedRuns
 from elbowroom.api.diagnosis import Diagnosis
-from elbowroom.api.dry_runs import PlannedStarts
 from elbowroom.api.factorizations import FactorizationDocument
 from elbowroom.api.failure import ErrorDocument
 from elbowroom.api.gpu_models import GpuEvaluationDocument, GpuPredictionDocument
@@ -34,6 +33,7 @@ from elbowroom.api.what_if import WhatIf
 from elbowroom.broadcast.network import NetworkDocument
 from elbowroom.errors import UsageError, closest
 from elbowroom.explain.explanation import Explanation
+from elbowroom.measure.planned_starts import PlannedStarts
 from elbowroom.measure.study import StudyFolder
 from elbowroom.models.document import Document
 from elbowroom.models.gpu.penalties import PenaltyTable

@@ -12,12 +12,12 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from elbowroom.api.dry_runs import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.api.traces import check_trace, trace_stat
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder
 from elbowroom.launch import build, recorder, trace_reader
 from elbowroom.launch.recorder import ADAPTERS, CLOCKS, POLICIES
+from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.plan.sizes import parse_size
 from elbowroom.trace.documents import Stat, TraceCheck
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import click
 
@@ -41,28 +42,67 @@ COMMANDS = {
     "profile": ("profiles", "Profile who communicates when, and show it."),
     "trace": ("traces", "Record, merge, check and analyse traces of programs."),
 }
-"""The module of each command, and what the list of commands says of it, in the order of a first visit."""
+"""The module of each command, and what the list of commands says of it, in the order of a first visit.
+
+A module of `cli`; `verbs.NAME` declares it; "group": see GROUPS.
+"""
+
+
+class GroupEntry(NamedTuple):
+    """A group of commands: its help, the module of each command as in COMMANDS, and the command that is meant
+    where none is named.
+    """
+
+    help: str
+    places: dict[str, str]
+    default: str | None = None
+
+
+GROUPS: dict[str, GroupEntry] = {}
+"""Groups of declared commands; a place without `verbs.` is a module of `cli` that has the group."""
 
 
 class Commands(Mapping[str, click.Command]):
-    """Commands by name. A command is a function of its name, with `_` behind a name that Python has."""
+    """Commands by name, imported when they are used."""
+
+    def __init__(self, places: Mapping[str, str], group: str = "") -> None:
+        self._places, self._group = places, group
 
     def __getitem__(self, name: str) -> click.Command:
-        place = COMMANDS[name][0]
+        place = self._places[name]
+        if place == "group":
+            return _group(name)
         if place.startswith("verbs."):
             importlib.import_module(f"elbowroom.{place}")
             declaration = importlib.import_module("elbowroom.verbs.declaration")
-            declared: click.Command = declaration.command_of(declaration.VERBS[name])
+            verb = declaration.VERBS[f"{self._group} {name}".lstrip()]
+            declared: click.Command = declaration.command_of(verb)
             return declared
         module = importlib.import_module(f"elbowroom.cli.{place}")
+        if self._group:
+            part: click.Command = getattr(module, self._group).commands[name]
+            return part
+        # A function of the command's name, with `_` behind a name that Python has.
         command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
 
     def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(COMMANDS)
+        return len(self._places)
+
+
+_groups: dict[str, Group] = {}
+
+
+def _group(name: str) -> Group:
+    """The group of that name, made once."""
+    if name not in _groups:
+        entry = GROUPS[name]
+        made = _groups[name] = Group(name, help=entry.help, default_command=entry.default)
+        made.commands = Commands(entry.places, name)  # type: ignore[assignment]  # nothing is added to it
+    return _groups[name]
 
 
 class Root(Group):
@@ -84,4 +124,5 @@ def group() -> None:
     """
 
 
-group.commands = Commands()  # type: ignore[assignment]  # nothing is added to it
+# Nothing is added to it.
+group.commands = Commands({name: place for name, (place, _) in COMMANDS.items()})  # type: ignore[assignment]

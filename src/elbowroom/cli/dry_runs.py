@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom import api
 from elbowroom.cli.console import print_json, print_wrapped
+from elbowroom.measure.progress import duration
 
 if TYPE_CHECKING:
-    from elbowroom.api.dry_runs import PlannedStart, PlannedStarts
+    from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts
 
 dry_run_option = click.option(
     "--dry-run",
@@ -30,7 +30,13 @@ def show_planned(planned: PlannedStarts, as_json: bool) -> int:
     """Prints the plan; the exit code."""
     if as_json:
         print_json(planned)
-        return 0
+    else:
+        print_planned(planned)
+    return 0
+
+
+def print_planned(planned: PlannedStarts) -> None:
+    """Prints what would be built and started, in order."""
     print_builds(planned.builds)
     for start in planned.starts:
         print_wrapped(f"{start.what}: {_extent(start)}", style="bold")
@@ -39,11 +45,10 @@ def show_planned(planned: PlannedStarts, as_json: bool) -> int:
             print(command)
     if not planned.starts:
         print_wrapped("Nothing would be started.")
-    return 0
 
 
 def _extent(start: PlannedStart) -> str:
     if start.seconds is not None:
         often = "" if start.times == 1 else f"{start.times} times, "
-        return f"{often}about {api.quantities.duration(start.seconds)} in all"
+        return f"{often}about {duration(start.seconds)} in all"
     return "as long as it takes" if start.times == 1 else f"{start.times} times, each as long as it takes"

@@ -163,12 +163,16 @@ STARTERS = {"trace": "trace record", "nic": "nic run --bandwidth RATE"}
 
 
 class Group(click.Group):
-    """Lists commands in the order of a first visit; shows its help where no command is given."""
+    """Lists commands in the order of a first visit; shows its help where no command is given.
+
+    `default_command`: the command that words which name none are for.
+    """
 
     command_class = Command
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, default_command: str | None = None, **options: Any) -> None:
         super().__init__(*arguments, **{"context_settings": _SETTINGS, "no_args_is_help": False, **options})
+        self._default_command = default_command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of definition."""
@@ -179,6 +183,8 @@ class Group(click.Group):
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit()
+        if self._default_command and args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = [self._default_command, *args]
         return super().parse_args(ctx, args)
 
     def resolve_command(

@@ -1,116 +1,271 @@
 """What a command declares: a class with its options as fields, its action, its document and its text.
 
 From the class come the command (and with it help, completion and man page), the function of the Python
-interface, `--json`, and the refusal of options that are only valid with another.
+interface and its signature, `--json`, and the refusal of options that do not go together.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, dataclass_transform
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 
 import click
 
 from elbowroom.cli.console import print_json
+from elbowroom.cli.dry_runs import print_planned
 from elbowroom.cli.options import NOISY, Command, json_option
 from elbowroom.errors import UsageError
 
-_DECLARED = "declared"
+if TYPE_CHECKING:
+    from elbowroom.measure.planned_starts import PlannedStart
+
+_DECLARED, _INCLUDED = "declared", "included"
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Declared:
-    """An option or argument of the command line: a click parameter that takes its name from the field.
+    """An option or argument of the command line: a click parameter that takes its name from the field."""
 
-    `parse` makes the field's value of the text; `only_with` names the field that this one is only valid with.
-    """
-
-    def __init__(
-        self,
-        kind: type[click.Parameter],
-        words: Sequence[str],
-        settings: dict[str, Any],
-        parse: Callable[[Any], Any] | None,
-        only_with: str | None,
-    ) -> None:
-        self.kind, self.words, self.settings = kind, tuple(words), settings
-        self.parse, self.only_with = parse, only_with
+    kind: type[click.Parameter]
+    spellings: tuple[str, ...] = ()
+    """Of an option; none: its name behind `--`."""
+    settings: Mapping[str, Any]
+    """Keywords of click's parameter."""
+    parse: Callable[[Any], Any] | None = None
+    """Makes the field's value of what was typed."""
+    only_with: str | None = None
+    """The field that this one is only valid with, and what to type for it: `resume RUN`."""
+    conflicts: str | None = None
+    """The field that this one cannot be given with."""
+    fixed_at_start: bool = False
+    """Whether it cannot be given with `resume`."""
+    positional: bool = False
+    """Whether the Python function takes it by position."""
+    spread: bool = False
+    """Whether the Python function takes its items as arguments: `compare(a, b, c)`."""
+    in_python: bool = True
+    """Whether the Python function has it."""
 
     def parameter(self, name: str) -> click.Parameter:
         """The click parameter of a field of this name."""
-        words = self.words or (f"--{name.replace('_', '-')}",)
-        return self.kind([name, *words] if self.kind is click.Option else [name], **self.settings)
+        words: tuple[str, ...] = (name,)
+        if self.kind is click.Option:
+            words += self.spellings or (f"--{name.replace('_', '-')}",)
+        return self.kind(words, **self.settings)
+
+    def typed(self, name: str) -> str:
+        """The name of a field of this name in errors, as the command line calls it: `comp_cores`."""
+        longest = max(self.spellings, key=len, default=name)
+        return longest.lstrip("-").replace("-", "_")
 
 
-def option(
-    *words: str,
-    default: Any = None,
-    parse: Callable[[Any], Any] | None = None,
-    only_with: str | None = None,
-    **settings: Any,
-) -> Any:
-    """A field that is an option; `words`: its spellings (none: its name behind `--`); `settings`: click's.
+_RULES = {"parse", "only_with", "conflicts", "fixed_at_start", "positional", "spread", "in_python"}
 
-    A default that is not None is printed by `--help`, unless `show_default` is false.
-    """
-    if isinstance(default, bool):
-        settings.setdefault("is_flag", True)
-    elif default not in (None, ()):
-        settings.setdefault("show_default", True)
-    if default == ():
-        settings.setdefault("multiple", True)
-    declared = Declared(click.Option, words, {"default": default, **settings}, parse, only_with)
+
+def _declared(kind: type[click.Parameter], words: tuple[str, ...], default: Any, settings: Any) -> Any:
+    rules = {name: settings.pop(name) for name in _RULES & set(settings)}
+    if rules.get("parse") is not None and isinstance(default, str):
+        default = rules["parse"](default)
+    declared = Declared(kind=kind, spellings=words, settings=settings, **rules)
     return dataclasses.field(default=default, metadata={_DECLARED: declared})
 
 
-def argument(
-    default: Any = dataclasses.MISSING, *, parse: Callable[[Any], Any] | None = None, **settings: Any
-) -> Any:
-    """A field that is an argument; without a default it is required. `settings`: click's."""
-    if default is not dataclasses.MISSING:
-        settings = {"required": False, "default": default, **settings}
-        return dataclasses.field(
-            default=default, metadata={_DECLARED: Declared(click.Argument, (), settings, parse, None)}
-        )
-    settings = {"required": True, **settings}
-    return dataclasses.field(metadata={_DECLARED: Declared(click.Argument, (), settings, parse, None)})
+def option(*words: str, default: Any = None, **settings: Any) -> Any:
+    """A field that is an option; `words`: its spellings (none: its name behind `--`); `settings`: click's,
+    and `parse`, `only_with`, `conflicts`, `fixed_at_start`, `positional`, `in_python` (see Declared).
 
-
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option, argument))
-class Verb:
-    """A command. A subclass is a frozen dataclass; fields without option or argument are for Python alone.
-
-    Its docstring is the command's help, and the first line of it what lists of commands say.
+    A default that is not None is printed by `--help`, unless `show_default` is false; text is parsed as if it
+    was typed. The default True declares a flag that sets False: `--no-report`.
     """
+    if settings.get("required"):
+        return _declared(click.Option, words, dataclasses.MISSING, settings)
+    shown = default
+    if isinstance(default, bool):
+        settings = {"is_flag": True, "flag_value": not default, **settings}
+    elif default == ():
+        settings.setdefault("multiple", "parse" not in settings)
+        shown = () if settings["multiple"] else None
+    elif default is not None:
+        settings.setdefault("show_default", True)
+    return _declared(click.Option, words, default, {"default": shown, **settings})
+
+
+def argument(default: Any = dataclasses.MISSING, **settings: Any) -> Any:
+    """A field that is an argument; without a default it is required. `settings`: as of `option`."""
+    settings.setdefault("positional", True)
+    if default is dataclasses.MISSING:
+        return _declared(click.Argument, (), default, {"required": True, **settings})
+    shown = None if default == () else default
+    return _declared(click.Argument, (), default, {"required": False, "default": shown, **settings})
+
+
+def dry_run_option(
+    help: str = "Print what would be built and started, and for how long; build and start nothing.",
+    **settings: Any,
+) -> Any:
+    """The field `dry_run` of a verb that has `starts`, or a `plan` of its own: then that is the answer."""
+    return option("--dry-run", default=False, help=help, **settings)
+
+
+def included(
+    options: type[Options],
+    *,
+    only: Sequence[str] = (),
+    own: Mapping[str, Mapping[str, Any]] | None = None,
+    **rules: Any,
+) -> Any:
+    """A field that holds options which several commands have; the command and the Python function have them
+    as their own. `only`: not all of them; `rules`: of all of them (`fixed_at_start`, `only_with`); `own`:
+    rules and click's keywords (`help`) of single ones.
+    """
+    part = _Included(options, tuple(only), dict(own or {}), rules)
+    return dataclasses.field(default_factory=options, metadata={_INCLUDED: part})
+
+
+class _Included(NamedTuple):
+    """Options that a field holds, those that count, settings of single ones, and rules of all."""
+
+    options: type[Options]
+    only: tuple[str, ...]
+    own: dict[str, Mapping[str, Any]]
+    rules: dict[str, Any]
+
+    def members(self, holder: str) -> Iterator[Member]:
+        """Those that count, as members of a command."""
+        for member in self.options.members:
+            declared = member.declared
+            if self.only and member.name not in self.only:
+                continue
+            if declared is not None:
+                own = dict(self.own.get(member.name, {}))
+                rules = self.rules | {name: own.pop(name) for name in _RULES & set(own)}
+                declared = dataclasses.replace(declared, settings={**declared.settings, **own}, **rules)
+            yield member._replace(declared=declared, holder=holder)
+
+
+def _members(options: type[Any]) -> tuple[Member, ...]:
+    """The members of a class of options, from its fields."""
+    listed: list[Member] = []
+    for field in dataclasses.fields(options):
+        part = field.metadata.get(_INCLUDED)
+        if part is None:
+            declared = field.metadata.get(_DECLARED)
+            listed.append(Member(field.name, declared, field.default, field.type, None))
+        else:
+            listed += part.members(field.name)
+    names = [member.name for member in listed]
+    assert len(set(names)) == len(names), f"{options.__name__} declares a name twice: {names}"
+    return tuple(listed)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Options:
+    """Options that several commands have in common: a field of type `Launching` made by `included`.
+
+    A subclass is a frozen dataclass; fields without option or argument are for Python alone.
+    """
+
+    members: ClassVar[tuple[Member, ...]] = ()
+    """The options, arguments and parameters for Python, with those of included options in their place."""
+
+    def __init_subclass__(cls) -> None:
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        cls.members = _members(cls)
+
+
+class Member(NamedTuple):
+    """An option or argument of a command, or (`declared` None) a parameter of its Python function alone."""
+
+    name: str
+    declared: Declared | None
+    default: Any
+    annotation: Any
+    holder: str | None
+    """The field that holds the options which this one is of."""
+
+    def value(self, request: Verb) -> Any:
+        """What a request has for it."""
+        return getattr(getattr(request, self.holder) if self.holder else request, self.name)
+
+    def given(self, request: Verb) -> bool:
+        """Whether a request has another value than the default."""
+        return bool(self.value(request) != self.default)
+
+
+class Verb(Options):
+    """A command. Its docstring is the command's help, and the first line of it what lists of commands say."""
 
     name: ClassVar[str]
     """As typed, with a space before the name of a command in a group: `trace stat`."""
     has_document: ClassVar[bool] = True
     """Whether `--json` prints one."""
+    resumed: ClassVar[str] = "run"
+    """What `--resume` continues, in errors about options that are fixed at its start."""
 
     def __init_subclass__(cls) -> None:
-        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
-        VERBS[cls.name] = cls
+        super().__init_subclass__()
+        if "name" in vars(cls):
+            VERBS[cls.name] = cls
 
     def __post_init__(self) -> None:
-        for field, declared in declared_fields(type(self)):
-            if declared.only_with is None or getattr(self, field.name) == field.default:
-                continue
-            needed = next(other for other in dataclasses.fields(self) if other.name == declared.only_with)  # type: ignore[arg-type]
-            if getattr(self, needed.name) == needed.default:
-                dashed = needed.name.replace("_", "-")
+        resuming = getattr(self, "resume", None) not in (None, False)
+        for member in self.members:
+            if member.declared is not None and member.given(self):
+                if resuming and member.declared.fixed_at_start:
+                    self._refuse_fixed(member.declared.typed(member.name))
+                self._check_others(member, member.declared)
+
+    def _refuse_fixed(self, field: str) -> None:
+        raise UsageError(
+            f"cannot be given with --resume: a resumed {self.resumed} keeps its settings",
+            field=field,
+            hint=f"leave it out, or start a new {self.resumed}",
+        )
+
+    def _check_others(self, member: Member, declared: Declared) -> None:
+        value = member.value(self)
+        field, value = declared.typed(member.name), None if value is True else value
+        if declared.only_with is not None:
+            needed, *words = declared.only_with.split()
+            if not self._has(needed):
+                option = f"--{needed.replace('_', '-')}"
                 raise UsageError(
-                    f"is only valid with --{dashed}",
-                    field=field.name,
-                    value=getattr(self, field.name),
-                    hint=f"add --{dashed}, or leave it out",
+                    f"is only valid with {option}",
+                    field=field,
+                    value=value,
+                    hint=f"add {' '.join((option, *words))}",
                 )
+        if declared.conflicts is not None and self._has(declared.conflicts):
+            other = declared.conflicts.replace("_", "-")
+            raise UsageError(
+                f"cannot be given with --{other}", field=field, value=value, hint="leave one of the two out"
+            )
+
+    def _has(self, name: str) -> bool:
+        return next(member for member in self.members if member.name == name).given(self)
 
     def do(self) -> Any:
         """Its action; what it returns is the result of the Python function."""
         raise NotImplementedError
+
+    def starts(self) -> Iterable[PlannedStart]:
+        """The programs that it would start, where there is a field `dry_run`; nothing is built meanwhile."""
+        raise NotImplementedError
+
+    def plan(self) -> Any:
+        """What would be built and started, and for how long: what a dry run returns in place of `do`."""
+        from elbowroom.measure.planned_starts import plan_starts
+
+        return plan_starts(self.starts)
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether only the plan is wanted."""
+        return bool(getattr(self, "dry_run", False))
 
     def document(self, result: Any) -> Any:
         """What `--json` prints."""
@@ -120,66 +275,134 @@ class Verb:
         """Prints the result for people."""
         raise NotImplementedError
 
+    def plan_document(self, plan: Any) -> Any:
+        """What `--dry-run --json` prints."""
+        return plan
+
+    def print_plan(self, plan: Any) -> None:
+        """Prints the plan of a dry run for people."""
+        print_planned(plan)
+
     def trusted(self, result: Any) -> bool:
         """Whether the result is not too noisy to trust; else the exit code says so."""
         return bool(getattr(result, "trusted", True))
+
+    def exit_code(self, result: Any) -> int:
+        """The exit code of the command."""
+        return 0 if self.trusted(result) else NOISY
+
+    @contextlib.contextmanager
+    def in_shell(self, as_json: bool) -> Iterator[Verb]:
+        """The request as the command line makes it, while it is done: with a progress bar, or the words that
+        were typed. `with_fields` sets what the Python function has as parameters.
+        """
+        yield self
+
+    def with_fields(self, **fields: Any) -> Any:
+        """The request with other values of some fields."""
+        return dataclasses.replace(self, **fields)
+
+    def execute(self, as_json: bool) -> int:
+        """Does what the command line asks for, prints it, and returns the exit code."""
+        if self.is_dry_run:
+            plan = self.plan()
+            if as_json:
+                print_json(self.plan_document(plan))
+            else:
+                self.print_plan(plan)
+            return 0
+        with self.in_shell(as_json) as request:
+            result = request.do()
+        if as_json:
+            print_json(self.document(result))
+        else:
+            self.print(result)
+        return self.exit_code(result)
 
 
 VERBS: dict[str, type[Verb]] = {}
 """The commands whose modules were imported, by name."""
 
 
-def declared_fields(verb: type[Verb]) -> list[tuple[dataclasses.Field[Any], Declared]]:
-    """The fields that are options or arguments."""
-    return [
-        (field, field.metadata[_DECLARED])
-        for field in dataclasses.fields(verb)  # type: ignore[arg-type]
-        if _DECLARED in field.metadata
-    ]
+def request_of(verb: type[Verb], values: Mapping[str, Any]) -> Verb:
+    """The request with these values of options and parameters, those of included options among them."""
+    own = dict(values)
+    for field in dataclasses.fields(verb):
+        if part := field.metadata.get(_INCLUDED):
+            names = [member.name for member in part.options.members if member.name in own]
+            own[field.name] = part.options(**{name: own.pop(name) for name in names})
+    return verb(**own)
 
 
 @functools.cache
 def command_of(verb: type[Verb]) -> click.Command:
     """The command that a class declares."""
+    shown = [(member, member.declared) for member in verb.members if member.declared is not None]
 
     def call(as_json: bool = False, **given: Any) -> int:
-        for field, declared in declared_fields(verb):
-            if declared.parse is not None and given[field.name] is not None:
-                given[field.name] = declared.parse(given[field.name])
-        request = verb(**given)
-        result = request.do()
-        if as_json:
-            print_json(request.document(result))
-        else:
-            request.print(result)
-        return 0 if request.trusted(result) else NOISY
+        for member, declared in shown:
+            value = given[member.name]
+            if declared.parse is not None and value is not None:
+                given[member.name] = declared.parse(value)
+            elif value is None and member.default is not dataclasses.MISSING:
+                given[member.name] = member.default
+        return request_of(verb, given).execute(as_json)
 
     command = Command(
         verb.name.rsplit(" ", 1)[-1],
         callback=call,
-        params=[declared.parameter(field.name) for field, declared in declared_fields(verb)],
+        params=[declared.parameter(member.name) for member, declared in shown],
         help=inspect.getdoc(verb),
     )
     return json_option(command) if verb.has_document else command
 
 
-def function_of(verb: type[Verb]) -> Callable[..., Any]:
-    """The Python function of a command: its arguments by position, its options by name."""
-    positions = [
-        (field, declared) for field, declared in declared_fields(verb) if declared.kind is click.Argument
-    ]
-    several = bool(positions) and positions[-1][1].settings.get("nargs") == -1
+def signature_of(verb: type[Verb], fixed: Sequence[str] = ()) -> inspect.Signature:
+    """The signature of a command's Python function: arguments by position, options by name; without those
+    that are `fixed`.
+    """
+    by_position: list[inspect.Parameter] = []
+    by_name: list[inspect.Parameter] = []
+    spread: list[inspect.Parameter] = []
+    for member in verb.members:
+        declared = member.declared
+        if member.name in fixed or not (declared is None or declared.in_python):
+            continue
+        required = member.default is dataclasses.MISSING
+        parameter = inspect.Parameter(
+            member.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if required else member.default,
+            annotation=member.annotation,
+        )
+        if declared is not None and declared.spread:
+            item = member.annotation.removeprefix("tuple[").removesuffix(", ...]")
+            spread.append(
+                parameter.replace(
+                    kind=inspect.Parameter.VAR_POSITIONAL, default=inspect.Parameter.empty, annotation=item
+                )
+            )
+        elif declared is not None and declared.positional:
+            by_position.append(parameter.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD))
+        else:
+            by_name.append(parameter)
+    result = verb.plan if "dry_run" in fixed else verb.do
+    returned = inspect.signature(result).return_annotation
+    return inspect.Signature([*by_position, *spread, *by_name], return_annotation=returned)
+
+
+def function_of(verb: type[Verb], name: str | None = None, **fixed: Any) -> Callable[..., Any]:
+    """The Python function of a command; `fixed`: values that it always has, for one of another name."""
+    signature = signature_of(verb, tuple(fixed))
 
     def function(*arguments: Any, **options: Any) -> Any:
-        names = [field.name for field, _ in positions]
-        if several:
-            *names, rest = names
-            options[rest] = arguments[len(names) :]
-            arguments = arguments[: len(names)]
-        if len(arguments) > len(names):
-            raise TypeError(f"{function.__name__}() takes {len(names)} positional arguments")
-        return verb(**dict(zip(names, arguments, strict=False)), **options).do()
+        given = signature.bind(*arguments, **options).arguments
+        request = request_of(verb, {**given, **fixed})
+        return request.plan() if request.is_dry_run else request.do()
 
-    function.__name__ = function.__qualname__ = verb.name.replace(" ", "_").replace("-", "_")
-    function.__doc__, function.__module__ = verb.__doc__, verb.__module__
+    function.__name__ = function.__qualname__ = name or verb.name.replace(" ", "_").replace("-", "_")
+    function.__doc__ = (verb.plan if "dry_run" in fixed else verb.do).__doc__ or verb.__doc__
+    function.__module__ = verb.__module__
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__declared__ = verb, fixed  # type: ignore[attr-defined]
     return function

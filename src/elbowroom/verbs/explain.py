@@ -46,7 +46,7 @@ class Explain(Verb):
 
     name = "explain"
 
-    runs: tuple[Run | Path | str, ...] = argument(metavar="RUN [RUN...]", nargs=-1)
+    runs: tuple[Run | Path | str, ...] = argument(metavar="RUN [RUN...]", nargs=-1, spread=True)
     out: Path | str | None = option(
         "-o", "--out", type=FIGURE, metavar="FILE", help="Draw a figure: .svg or .png."
     )

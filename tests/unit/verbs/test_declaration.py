@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,7 +11,17 @@ import pytest
 from click.testing import CliRunner
 
 from elbowroom.errors import UsageError
-from elbowroom.verbs.declaration import VERBS, Verb, argument, command_of, function_of, option
+from elbowroom.verbs.declaration import (
+    VERBS,
+    Options,
+    Verb,
+    argument,
+    command_of,
+    dry_run_option,
+    function_of,
+    included,
+    option,
+)
 
 
 class Sum(NamedTuple):
@@ -28,7 +39,7 @@ def adding() -> Iterator[type[Verb]]:
 
         name = "test add"
 
-        numbers: tuple[float, ...] = argument(nargs=-1, type=float, metavar="N...")
+        numbers: tuple[float, ...] = argument(nargs=-1, spread=True, type=float, metavar="N...")
         factor: float = option(default=1.0, type=float, help="Multiplies the sum.")
         scale: float | None = option(
             "-s", "--scale", parse=lambda text: float(text) / 100, help="In percent."
@@ -76,7 +87,7 @@ def test_a_result_that_is_not_trusted_has_an_exit_code_of_its_own(adding: type[V
 
 
 def test_an_option_without_the_one_that_it_is_valid_with_is_refused(adding: type[Verb]) -> None:
-    with pytest.raises(UsageError, match="rounded True: is only valid with --scale; add --scale"):
+    with pytest.raises(UsageError, match="rounded: is only valid with --scale; add --scale"):
         invoked(adding, "1", "--rounded")
     with pytest.raises(UsageError):
         function_of(adding)(1, rounded=True)
@@ -89,3 +100,91 @@ def test_a_field_for_python_alone_is_no_option(adding: type[Verb]) -> None:
 
 def test_a_default_is_printed_by_help(adding: type[Verb]) -> None:
     assert "[default: 1.0]" in CliRunner().invoke(command_of(adding), ["--help"]).stdout
+
+
+class Place(Options):
+    host: str | None = option(metavar="NAME", help="A host.")
+    port: int = option(default=1, type=int, help="A port.")
+    extra: tuple[int, ...] = ()
+
+
+@pytest.fixture
+def sending() -> Iterator[type[Verb]]:
+    class Send(Verb):
+        """Send."""
+
+        name = "test send"
+
+        words: tuple[str, ...] = argument((), nargs=-1)
+        first: str = option(default="7%", parse=lambda text: int(text.rstrip("%")), positional=True)
+        place: Place = included(
+            Place, own={"host": {"help": "Where to."}, "port": {"fixed_at_start": False}}, fixed_at_start=True
+        )
+        report: bool = option("--no-report", default=True, help="No report.")
+        browse: bool = option(default=False, in_python=False)
+        quiet: bool = option(default=False, conflicts="browse")
+        resume: str | None = option(metavar="RUN")
+        again: bool = option(default=False, only_with="resume RUN")
+        dry_run: bool = dry_run_option()
+
+        def do(self) -> tuple[Any, ...]:
+            return (*self.words, self.first, self.place.host, self.place.port, self.report)
+
+        def plan(self) -> dict[str, int]:
+            """What would be sent."""
+            return {"sent": len(self.words)}
+
+        def document(self, result: Any) -> Any:
+            return {"result": list(result)}
+
+        def print(self, result: Any) -> None:
+            click.echo(repr(result))
+
+    yield Send
+    del VERBS[Send.name]
+
+
+def test_included_options_are_those_of_the_command_in_their_place(sending: type[Verb]) -> None:
+    names = [parameter.name for parameter in command_of(sending).params]
+    assert names[:5] == ["words", "first", "host", "port", "report"]
+    assert invoked(sending, "a", "--host", "h") == (0, "('a', 7, 'h', 1, True)\n")
+    assert "Where to." in CliRunner().invoke(command_of(sending), ["--help"]).stdout
+
+
+def test_a_flag_of_a_default_true_sets_false(sending: type[Verb]) -> None:
+    assert invoked(sending, "--no-report")[1] == "(7, None, 1, False)\n"
+
+
+def test_a_default_is_parsed_as_if_it_was_typed(sending: type[Verb]) -> None:
+    assert invoked(sending, "--first", "8%")[1] == "(8, None, 1, True)\n"
+    assert "[default: 7%]" in CliRunner().invoke(command_of(sending), ["--help"]).stdout
+
+
+def test_options_that_are_fixed_at_the_start_are_refused_with_resume(sending: type[Verb]) -> None:
+    with pytest.raises(UsageError, match="host: cannot be given with --resume: a resumed run keeps its set"):
+        invoked(sending, "--resume", "run", "--host", "h")
+    assert invoked(sending, "--resume", "run", "--port", "2", "--again")[0] == 0
+    with pytest.raises(UsageError, match="again: is only valid with --resume; add --resume RUN"):
+        invoked(sending, "--again")
+
+
+def test_options_that_conflict_are_refused(sending: type[Verb]) -> None:
+    with pytest.raises(UsageError, match="quiet: cannot be given with --browse; leave one of the two out"):
+        invoked(sending, "--quiet", "--browse")
+
+
+def test_a_dry_run_answers_with_the_plan(sending: type[Verb]) -> None:
+    assert invoked(sending, "a", "b", "--dry-run", "--json") == (0, '{\n "sent": 2\n}\n')
+    assert function_of(sending)(("a",), dry_run=True) == {"sent": 1}
+    assert function_of(sending, "plan_sending", dry_run=True)(("a",)) == {"sent": 1}
+
+
+def test_a_function_has_the_signature_of_its_declaration(sending: type[Verb]) -> None:
+    signature = str(inspect.signature(function_of(sending)))
+    assert signature == (
+        "(words: 'tuple[str, ...]' = (), first: 'str' = 7, *, host: 'str | None' = None, port: 'int' = 1, "
+        "extra: 'tuple[int, ...]' = (), report: 'bool' = True, quiet: 'bool' = False, "
+        "resume: 'str | None' = None, again: 'bool' = False, dry_run: 'bool' = False) -> 'tuple[Any, ...]'"
+    )
+    with pytest.raises(TypeError):
+        function_of(sending)(nothing=1)
