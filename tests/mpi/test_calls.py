@@ -22,9 +22,10 @@ from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.launch.session import Session
 from elbowroom.plan.point import Unit
-from elbowroom.stats.overlap.measures import measures
+from elbowroom.stats.overlap.measures import OverlapMeasures, measures
 from elbowroom.stats.overlap.samples import samples_of
 from elbowroom.workloads.calls import COLLECTIVES
+from linked_hosts import NoHostsError, linked_hosts
 
 CORES = sorted(os.sched_getaffinity(0))
 PATIENCE = 120.0
@@ -37,16 +38,31 @@ Record = dict[str, Any]
 Ask = Callable[..., Record]
 
 
-def started(mpi_name: str | None, ranks: int, *, multiple: bool = False) -> Iterator[Ask]:
-    """A function that asks `ranks` ranks on this machine, which yield while they wait."""
+def started(
+    mpi_name: str | None, ranks: int, *, multiple: bool = False, library: bool = False
+) -> Iterator[Ask]:
+    """A function that asks `ranks` ranks on this machine, which yield while they wait. `library`: the MPI
+    has a progress thread of its own.
+    """
     try:
         mpi = find_mpi(mpi_name)
         program = str(probe(mpi)) if mpi_name is None else _probe_of(mpi)
     except ElbowroomError as error:
         pytest.skip(error.sentence())
     arguments = ("measure", "--threads", "multiple") if multiple else ("measure",)
-    wanted = LaunchRequest(ranks=ranks, ranks_per_host=ranks, probe=program, mpi=mpi, arguments=arguments)
-    session = Session(build_launch("local", wanted, {}), ranks=ranks, mpi=mpi)
+    wanted = LaunchRequest(
+        ranks=ranks,
+        ranks_per_host=ranks,
+        probe=program,
+        mpi=mpi,
+        arguments=arguments,
+        library_progress=library,
+    )
+    yield from asked(Session(build_launch("local", wanted, {}), ranks=ranks, mpi=mpi), ranks)
+
+
+def asked(session: Session, ranks: int) -> Iterator[Ask]:
+    """A function that asks the ranks of a session, which is closed at the end."""
     numbers = count()
 
     def ask(
@@ -93,6 +109,27 @@ def _probe_of(mpi: Mpi) -> str:
 @pytest.fixture(scope="module")
 def openmpi() -> Iterator[Ask]:
     yield from started(None, 2)
+
+
+@pytest.fixture
+def slow_link(tmp_path: Path) -> Iterator[Ask]:
+    """Two ranks on two hosts, and a link of 100 Mbit/s between them."""
+    mpi = find_mpi()
+    try:
+        with linked_hosts(tmp_path, "ab") as hosts:
+            for name in "ab":
+                hosts.limit(name, 100)
+            wanted = LaunchRequest(
+                ranks=2,
+                ranks_per_host=1,
+                probe=str(probe(mpi)),
+                mpi=mpi,
+                hosts=tuple(hosts.addresses.values()),
+            )
+            launch = hosts.on_first(build_launch("mpiexec", wanted, {}))
+            yield from asked(Session(launch, ranks=2, mpi=mpi), ranks=2)
+    except NoHostsError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +244,43 @@ def test_a_progress_thread_completes_operations(mpich: Ask, operation: str) -> N
         outside={"placements": places, "scheduling": True},
     )
     sound(answer)
+
+
+def measured(ask: Ask, operation: str, size: int, **call: Any) -> OverlapMeasures:
+    """What 30 iterations say."""
+    answer = ask(operation, outside={"size": size}, iterations=30, **call)
+    return measures(samples_of([sound(answer, iterations=30)]))
+
+
+@pytest.mark.parametrize("operation", ["exchange", "allreduce"])
+def test_a_message_that_nobody_advances_is_lost_for_want_of_progress(openmpi: Ask, operation: str) -> None:
+    """Another program may hold up some of the five."""
+    reasons = [measured(openmpi, operation, 2**20, ratio=2.0).reason for _ in range(5)]
+    assert reasons.count("no_progress") >= 3, reasons
+
+
+def test_calls_of_mpi_test_make_a_message_proceed(openmpi: Ask) -> None:
+    """The best of five each: another program may hold up the others."""
+
+    def most(**call: Any) -> float:
+        called = [measured(openmpi, "exchange", 2**20, neighbours=2, ratio=2.0, **call) for _ in range(5)]
+        return max(found.overlap.value for found in called)
+
+    assert most(progress="test", period=2e-5) > most()
+
+
+def test_a_link_slower_than_the_computation_is_the_reason(slow_link: Ask) -> None:
+    """A token bucket lets the few messages of the calibration pass faster than those that follow."""
+    assert any(
+        measured(slow_link, "exchange", 2**17, neighbours=2, ratio=0.3).reason == "tail" for _ in range(3)
+    )
+
+
+@pytest.mark.parametrize("operation", ["exchange", "allreduce"])
+def test_the_progress_thread_of_mpich_completes_operations(operation: str) -> None:
+    """Both ranks and the threads of the library share two cores here, so only completion is tested."""
+    for ask in started("mpich", 2, multiple=True, library=True):
+        sound(ask(operation, progress="library", outside={"scheduling": True}))
 
 
 def test_a_run_prints_the_numbers_of_each_overlap(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
