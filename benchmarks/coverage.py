@@ -24,7 +24,7 @@ import numpy as np
 from command import Command, status
 from numpy.typing import NDArray
 
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.points import results
 from elbowroom.results.result import Kept
 from elbowroom.results.summary import Samples, kept, side_of

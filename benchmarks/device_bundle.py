@@ -37,8 +37,8 @@ from elbowroom.machine.topology import Machine  # noqa: E402
 from elbowroom.measure.loop import UnitGroup, groups  # noqa: E402
 from elbowroom.plan.file import Plan  # noqa: E402
 from elbowroom.plan.order import order_units, request  # noqa: E402
-from elbowroom.plan.point import Point  # noqa: E402
 from elbowroom.plan.validation import ranks_needed  # noqa: E402
+from elbowroom.points.point import Point  # noqa: E402
 from elbowroom.version import __version__  # noqa: E402
 
 MOST_BYTES = 64 << 20

@@ -23,8 +23,12 @@ from elbowroom.machine.topology import Machine, here  # noqa: E402
 from elbowroom.measure.loop import measured_seconds  # noqa: E402
 from elbowroom.measure.results import Results  # noqa: E402
 from elbowroom.measure.session import finish  # noqa: E402
-from elbowroom.plan.point import Note, Point, Unit  # noqa: E402
-from elbowroom.plan.workload import unstored  # noqa: E402
+from elbowroom.points.point import (  # noqa: E402
+    Note,
+    Point,
+    Unit,
+    unstored,
+)
 from elbowroom.store.folder import Manifest, RunFolder  # noqa: E402
 from elbowroom.store.journal import Entry  # noqa: E402
 

@@ -30,7 +30,7 @@ sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
 
 from elbowroom.launch.launcher import Launch  # noqa: E402
 from elbowroom.launch.mpi import find_mpi  # noqa: E402
-from elbowroom.plan.sizes import parse_size  # noqa: E402
+from elbowroom.quantities import parse_size  # noqa: E402
 from linked_hosts import LinkedHosts, linked_hosts  # noqa: E402
 
 WAYS = (("blocking", "none"), ("nonblocking", "none"), ("nonblocking", "test"))

@@ -29,7 +29,7 @@ from command import Command, status
 import elbowroom
 from elbowroom.launch import build
 from elbowroom.launch.mpi import find_mpi
-from elbowroom.plan.sizes import parse_duration
+from elbowroom.quantities import parse_duration
 
 TRAFFIC_S = SLEEP_S = 0.1
 ARRAY_BYTES = 256 << 20

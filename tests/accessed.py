@@ -13,12 +13,12 @@ from elbowroom.experiments.ema.points import PHASES
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Cache, Machine
 from elbowroom.plan.file import Plan
-from elbowroom.plan.point import Point
+from elbowroom.points import ExtraneousAccesses, running
+from elbowroom.points.point import Point
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
 from elbowroom.results.series import WindowTimes
 from elbowroom.results.summary import Samples
-from elbowroom.workloads import ExtraneousAccesses, running
 from studies import machine
 
 L1, L2, L3 = 48 * 2**10, 2 * 2**20, 32 * 2**20

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from elbowroom.points import ApplicationSteps
 from elbowroom.results.comparison import ComparedRun, Key
 from elbowroom.results.result import PointResult
 from elbowroom.stats.signed_ranks import Floats
-from elbowroom.workloads import ApplicationSteps
 
 SPREAD = np.linspace(-1, 1, 9)
 

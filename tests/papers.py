@@ -22,7 +22,8 @@ from elbowroom.machine.topology import Machine, Nic
 from elbowroom.measure.measurements import collect
 from elbowroom.measure.study import StudyRequest, StudyRun, overrides, runs_of
 from elbowroom.plan.order import request
-from elbowroom.plan.point import Point, Unit
+from elbowroom.points import ApplicationSteps, FactorizationProgram
+from elbowroom.points.point import Point, Unit
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult, Trace
 from elbowroom.results.summary import Samples
@@ -33,7 +34,6 @@ from elbowroom.studies.study import Study
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import decode
 from elbowroom.virtual.effects import HOSTS
-from elbowroom.workloads import ApplicationSteps, FactorizationProgram
 
 REPETITIONS = 9
 MHz = Callable[[str, str], float]

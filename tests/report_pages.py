@@ -21,7 +21,7 @@ from elbowroom.models.message_size import MessageSize
 from elbowroom.models.predict import predict, situations
 from elbowroom.models.published import of_published
 from elbowroom.models.registry import fitted_models
-from elbowroom.plan.point import Note
+from elbowroom.points.point import Note
 from elbowroom.report.columns import CoreUse
 from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled

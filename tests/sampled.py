@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
 from elbowroom.results.summary import Samples

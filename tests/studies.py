@@ -14,12 +14,7 @@ from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
 from elbowroom.plan.kernels import find
-from elbowroom.plan.point import Point
-from elbowroom.results.points import results
-from elbowroom.results.result import Finding, PointResult
-from elbowroom.results.series import WindowTimes
-from elbowroom.results.summary import Samples
-from elbowroom.workloads import (
+from elbowroom.points import (
     AppProgram,
     CallBesideComputation,
     ExtraneousAccesses,
@@ -27,6 +22,11 @@ from elbowroom.workloads import (
     Forwarding,
     GpuCase,
 )
+from elbowroom.points.point import Point
+from elbowroom.results.points import results
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.results.series import WindowTimes
+from elbowroom.results.summary import Samples
 from simulated_overlaps import Overlap, answers
 
 MIB = 2**20

@@ -11,7 +11,7 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.explain.explainer import ObservedRun, explain
 from elbowroom.explain.explanation import Explanation
 from elbowroom.explain.figures import figures
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.verbs.explain import print_explanation
 from studies import machine, measured
 

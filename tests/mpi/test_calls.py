@@ -21,10 +21,10 @@ from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.launch.session import Session
-from elbowroom.plan.point import Unit
+from elbowroom.points.calls import COLLECTIVES
+from elbowroom.points.point import Unit
 from elbowroom.stats.overlap.measures import OverlapMeasures, measures
 from elbowroom.stats.overlap.samples import samples_of
-from elbowroom.workloads.calls import COLLECTIVES
 from linked_hosts import NoHostsError, linked_hosts
 
 CORES = sorted(os.sched_getaffinity(0))

@@ -16,8 +16,8 @@ from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
 from elbowroom.plan.axes import core_counts, expand, with_neighbours
 from elbowroom.plan.file import Plan
 from elbowroom.plan.order import order_units
-from elbowroom.plan.sizes import format_cores, format_size, parse_cores, parse_size, short_cores
 from elbowroom.plan.validation import validate
+from elbowroom.quantities import format_cores, format_size, parse_cores, parse_size, short_cores
 
 
 def outcome(call: Callable[..., Any], *arguments: object) -> tuple[Any, UsageError | None]:

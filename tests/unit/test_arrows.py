@@ -23,9 +23,10 @@ LAYERS = (
     {"experiments", "launch"},
     {"profile"},
     {"explain", "store"},
-    {"broadcast", "draw", "models", "schedule", "trace", "virtual", "workloads"},
+    {"broadcast", "draw", "models", "schedule", "trace", "virtual"},
     {"results"},
     {"plan", "stats"},
+    {"points"},
     {"machine"},
 )
 """From the top: a package imports packages of lower layers, and of its own."""
@@ -34,45 +35,43 @@ ARROWS = {
     "verbs": {
         "advise", "api", "broadcast", "cli", "draw", "experiments", "explain", "launch", "machine", "measure",
         "models", "plan", "profile", "report", "results", "schedule", "stats", "store", "studies", "trace",
-        "virtual", "workloads",
+        "virtual", "points",
     },
-    "cli": {"api", "measure", "plan"},
+    "cli": {"api", "measure"},
     "api": {
-        "advise", "broadcast", "draw", "experiments", "explain", "launch", "machine", "measure", "models",
-        "plan", "profile", "report", "results", "schedule", "stats", "store", "studies", "trace",
-        "virtual",
+        "advise", "broadcast", "draw", "experiments", "explain", "launch", "machine", "measure",
+        "models", "plan", "points", "profile", "report", "results", "schedule", "stats", "store",
+        "studies", "trace", "virtual",
     },
     "measure": {
-        "advise", "draw", "experiments", "explain", "launch", "machine", "models", "plan",
-        "results", "schedule", "stats", "store", "studies", "virtual", "workloads",
+        "advise", "draw", "experiments", "explain", "launch", "machine", "models", "plan", "points",
+        "results", "schedule", "stats", "store", "studies", "virtual",
     },
-    "report": {"advise", "draw", "machine", "models", "plan", "results", "stats", "studies"},
-    "studies": {
-        "draw", "experiments", "machine", "models", "plan", "results", "stats", "workloads",
-    },
+    "report": {"advise", "draw", "machine", "models", "points", "results", "stats", "studies"},
+    "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},
     "advise": {"draw", "machine", "models", "plan", "stats"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
     "experiments": {
-        "broadcast", "draw", "explain", "machine", "models", "plan", "results", "stats", "workloads",
+        "broadcast", "draw", "explain", "machine", "models", "plan", "points", "results", "stats",
     },
-    "launch": {"broadcast", "machine", "plan", "profile", "trace", "virtual"},
+    "launch": {"broadcast", "machine", "points", "profile", "trace", "virtual"},
     "profile": {"draw", "trace"},
-    "models": {"draw", "machine", "plan", "results", "stats"},
-    "virtual": {"draw", "machine", "models", "plan"},
-    "trace": {"draw", "plan", "results", "stats"},
-    "broadcast": {"draw", "plan", "results"},
-    "draw": {"plan"},
-    "schedule": {"draw", "plan", "stats"},
-    "store": {"machine", "models", "plan", "trace"},
-    "results": {"plan", "stats"},
+    "models": {"draw", "machine", "plan", "points", "results", "stats"},
+    "virtual": {"draw", "machine", "models", "plan", "points"},
+    "trace": {"draw", "results", "stats"},
+    "broadcast": {"draw", "points", "results"},
+    "draw": set(),
+    "schedule": {"draw", "stats"},
+    "store": {"machine", "models", "plan", "points", "trace"},
+    "results": {"plan", "points", "stats"},
     "stats": set(),
-    "workloads": {"machine", "plan"},
-    "plan": {"machine"},
+    "plan": {"machine", "points"},
+    "points": {"machine"},
     "machine": set(),
 }  # fmt: skip
 """The packages that each package imports directly."""
 
-ANYBODY = {"documents", "errors", "files", "plugins", "schemas", "signals", "version"}
+ANYBODY = {"documents", "errors", "files", "plugins", "quantities", "schemas", "signals", "version"}
 """Modules that every package but cli may import."""
 
 EDGES = [(package, other) for package, others in sorted(ARROWS.items()) for other in sorted(others)]
@@ -102,7 +101,9 @@ def test_every_package_has_its_place() -> None:
 
 @pytest.mark.parametrize("package", ARROWS)
 def test_a_package_imports_what_its_arrows_lead_to(package: str) -> None:
-    allowed = ARROWS[package] | {package} | ({"errors", "files"} if package == "cli" else ANYBODY)
+    allowed = (
+        ARROWS[package] | {package} | ({"errors", "files", "quantities"} if package == "cli" else ANYBODY)
+    )
     wrong = {
         f"{file.relative_to(SOURCE)} imports {other}"
         for file in (SOURCE / package).rglob("*.py")
@@ -124,10 +125,9 @@ def test_arrows_form_no_circle() -> None:
     assert left == {}
 
 
-def test_only_points_and_runs_form_circles_of_files() -> None:
-    """Both are between types: a point has a workload that is asked with its point, a run writes a report."""
+def test_only_runs_form_a_circle_of_files() -> None:
+    """It is between types: a run writes a report."""
     assert count_house.circles(count_house.load()) == [
-        "elbowroom.plan.file <-> elbowroom.plan.point <-> elbowroom.plan.workload",
         "elbowroom.api.models <-> elbowroom.api.report <-> elbowroom.api.runs",
     ]
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from elbowroom.advise.job import SizeText, as_written
 from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import UsageError
-from elbowroom.plan.sizes import parse_size
+from elbowroom.quantities import parse_size
 
 Positive = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]

@@ -18,7 +18,7 @@ from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import UsageError
 from elbowroom.models.load import Direction
 from elbowroom.plan.kernels import find
-from elbowroom.plan.sizes import parse_cores, parse_size
+from elbowroom.quantities import parse_cores, parse_size
 
 Every = Literal["every"]
 Best = Literal["best"]

@@ -14,7 +14,7 @@ from elbowroom.advise.setups import comm_socket
 from elbowroom.draw import numbers, scales
 from elbowroom.draw.figure import Arrow, Axis, Field, Figure, Label, NamedRegion, Second, Series
 from elbowroom.models.curves import Shape
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 
 Array = NDArray[np.float64]
 Grid = tuple[tuple[float, ...], ...]

@@ -8,7 +8,7 @@ from elbowroom.advise.advice import Choice
 from elbowroom.advise.collectives import FORMS, POLICIES, WAY
 from elbowroom.advise.gains import Predicted
 from elbowroom.draw.numbers import number
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 from elbowroom.stats.interval import Interval
 
 FULL = 0.97

@@ -12,7 +12,7 @@ from elbowroom.advise.job import AXES, Job, JobStep, Setup
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape
 from elbowroom.models.load import Computing, Load, Messages
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 
 MOST = 200_000
 """Maximum number of setups; comparing them takes half a minute."""

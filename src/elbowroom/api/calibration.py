@@ -34,8 +34,8 @@ from elbowroom.models.evaluate import ErrorTable
 from elbowroom.models.published import MachineErrors
 from elbowroom.models.run_data import collect, layout_of
 from elbowroom.plan.kernels import find
-from elbowroom.plan.point import Note
-from elbowroom.plan.sizes import format_size
+from elbowroom.points.point import Note
+from elbowroom.quantities import format_size
 from elbowroom.store.curves import KERNEL, SIZE, read_curves
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from elbowroom.documents import DocumentFormat
 from elbowroom.launch import build, simulator
 from elbowroom.launch.step_times import FIRST_GUESS, time_steps, times_command
 from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
-from elbowroom.plan.factorizations import parse_grid as parse_grid
+from elbowroom.points.factorizations import parse_grid as parse_grid
 
 GIGA = 1e9
 

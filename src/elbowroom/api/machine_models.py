@@ -19,7 +19,7 @@ from elbowroom.machine.identity import check_same, difference
 from elbowroom.measure.budgets import smallest_budget
 from elbowroom.measure.progress import duration
 from elbowroom.models.registry import fitted_models
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 
 RUNS = "runs"
 BUDGET = 8

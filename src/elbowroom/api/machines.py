@@ -24,8 +24,8 @@ from elbowroom.machine.doctor import listed as listed
 from elbowroom.measure.doctor_facts import gather
 from elbowroom.models.registry import MODELS
 from elbowroom.models.threshold.fit import fit
-from elbowroom.plan.workload import WORKLOADS
 from elbowroom.plugins import Registry
+from elbowroom.points.point import WORKLOADS
 from elbowroom.store.exporters import EXPORTERS
 from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, checked, encode
 from elbowroom.virtual.definition import Definition as Definition

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.plan.sizes import format_size, parse_size
+from elbowroom.quantities import format_size, parse_size
 from elbowroom.results.result import PointResult
 
 HINT = "name a run of the plan `collectives`: elbowroom run collectives --out RUN"

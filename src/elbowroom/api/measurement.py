@@ -20,8 +20,8 @@ from elbowroom.measure.prepared import Request
 from elbowroom.measure.session import stopped_by_signals
 from elbowroom.measure.source import Where, choose
 from elbowroom.plan.file import Plan as Plan
-from elbowroom.plan.point import Note
-from elbowroom.plan.point import Point as Point
+from elbowroom.points.point import Note
+from elbowroom.points.point import Point as Point
 from elbowroom.results.comparison import Change as Change
 from elbowroom.results.comparison import compare as changes
 from elbowroom.results.comparison import worse as worse

@@ -16,9 +16,9 @@ from elbowroom.machine.identity import MachineDifference, check_same
 from elbowroom.models.document import Document
 from elbowroom.models.node_sharing import NodeUse, Sharing, check_flow, check_use, share_node
 from elbowroom.models.shared_cache import Cache
-from elbowroom.plan.sizes import format_size, parse_size
 from elbowroom.profile.analysis import Analysis, summarise
 from elbowroom.profile.forecast import Contended, Contention, Factor
+from elbowroom.quantities import format_size, parse_size
 
 _RATE = re.compile(r"(.+)/s", re.IGNORECASE)
 _ZERO = re.compile(r"\s*0+(\.0*)?\s*([kKMGT]?i?[bB]/s)?\s*")

@@ -8,9 +8,9 @@ from elbowroom.draw.numbers import span as span
 from elbowroom.draw.numbers import with_span as with_span
 from elbowroom.measure.progress import Progress as Progress
 from elbowroom.measure.progress import duration as duration
-from elbowroom.plan.sizes import format_cores as format_cores
-from elbowroom.plan.sizes import format_size as format_size
-from elbowroom.plan.sizes import parse_cores as parse_cores
-from elbowroom.plan.sizes import parse_duration as parse_duration
-from elbowroom.plan.sizes import parse_size as parse_size
-from elbowroom.plan.sizes import short_cores as short_cores
+from elbowroom.quantities import format_cores as format_cores
+from elbowroom.quantities import format_size as format_size
+from elbowroom.quantities import parse_cores as parse_cores
+from elbowroom.quantities import parse_duration as parse_duration
+from elbowroom.quantities import parse_size as parse_size
+from elbowroom.quantities import short_cores as short_cores

@@ -20,7 +20,7 @@ from elbowroom.launch import build, trace_reader
 from elbowroom.launch.processes import run_program
 from elbowroom.launch.recorder import Settings, prepare
 from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
-from elbowroom.plan.sizes import parse_size
+from elbowroom.quantities import parse_size
 from elbowroom.trace import overhead
 from elbowroom.trace.overhead import LEAST, NONE, TimedRun
 from elbowroom.trace.overhead import Overhead as Overhead

@@ -15,7 +15,7 @@ from elbowroom.models.curves import Shape, Streams
 from elbowroom.models.evaluate import sample_placements
 from elbowroom.models.registry import fitted_models
 from elbowroom.models.threshold.law import Threshold, curve
-from elbowroom.plan.point import Note
+from elbowroom.points.point import Note
 from elbowroom.report.columns import use_of
 from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled

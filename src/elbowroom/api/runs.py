@@ -23,7 +23,7 @@ from elbowroom.measure import export, results
 from elbowroom.measure.explanation import observed
 from elbowroom.measure.formats import Format as Format
 from elbowroom.measure.measurements import collect
-from elbowroom.plan.point import Note as Note
+from elbowroom.points.point import Note as Note
 from elbowroom.report.page import render
 from elbowroom.results.comparison import ComparedRun, values_of
 from elbowroom.results.result import Kept as Kept

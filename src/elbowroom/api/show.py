@@ -10,7 +10,7 @@ import msgspec
 from elbowroom import experiments
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.results import Results
-from elbowroom.plan.point import Note
+from elbowroom.points.point import Note
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.results.tails import PointTail
 from elbowroom.store.folder import Manifest

@@ -18,7 +18,7 @@ from elbowroom.files import make_folder
 from elbowroom.launch import build, recorder, trace_reader
 from elbowroom.launch.recorder import ADAPTERS, CLOCKS, POLICIES
 from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
-from elbowroom.plan.sizes import parse_size
+from elbowroom.quantities import parse_size
 from elbowroom.trace.documents import Stat, TraceCheck
 
 if TYPE_CHECKING:

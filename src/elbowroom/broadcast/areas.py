@@ -10,7 +10,7 @@ from elbowroom.broadcast.measured import BroadcastEntry
 from elbowroom.broadcast.simulated import BroadcastRequest, SimulatedBroadcast
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.errors import UsageError
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 
 MEGA = 1e6
 """us in a second, and B/s in a MB/s."""

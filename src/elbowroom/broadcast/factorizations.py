@@ -8,7 +8,7 @@ import msgspec
 
 from elbowroom.broadcast.simulated import check_tree
 from elbowroom.errors import UsageError
-from elbowroom.plan.factorizations import MOST_TILES, Task, count_flops
+from elbowroom.points.factorizations import MOST_TILES, Task, count_flops
 
 STEPS = ("potrf", "trsm", "syrk", "gemm", "geqrt", "ormqr", "tpqrt", "tpmqrt")
 """The kernels in the order of lib/taskflow/factorization.hpp."""

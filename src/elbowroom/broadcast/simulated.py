@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.plan.sizes import parse_size
+from elbowroom.quantities import parse_size
 
 MOST_RECIPIENTS = 10_000
 """More take minutes to simulate."""

@@ -21,7 +21,7 @@ from click.shell_completion import CompletionItem
 
 from elbowroom.errors import UsageError
 from elbowroom.files import check_output, try_output
-from elbowroom.plan.sizes import MOST_REPETITIONS, parse_duration
+from elbowroom.quantities import MOST_REPETITIONS, parse_duration
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 _WHOLE = re.compile(r"[+-]?[0-9]+")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from elbowroom.plan.sizes import format_cores, format_size
+from elbowroom.quantities import format_cores, format_size
 
 NARROW_SPACE = "\u202f"
 MINUS = "\u2212"

@@ -22,7 +22,7 @@ from elbowroom.draw import bars, labels, map_strokes, numbers, palette, scales, 
 from elbowroom.draw.figure import Axis, Field, Figure, Second, Series
 from elbowroom.draw.scales import AxisScale
 from elbowroom.draw.strokes import LETTER, PlotBox
-from elbowroom.plan.sizes import format_cores
+from elbowroom.quantities import format_cores
 
 WIDTH = 600
 PLOT_HEIGHT = 250

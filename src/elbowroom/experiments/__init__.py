@@ -8,9 +8,9 @@ from importlib import import_module
 from elbowroom import plugins
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.due_messages import due_messages
+from elbowroom.plan.axes import due_messages
 from elbowroom.plan.file import Plan
-from elbowroom.plan.point import Expansion
+from elbowroom.points.point import Expansion
 
 __all__ = ["EXPERIMENTS", "Experiment", "all", "expand", "get", "names"]
 

@@ -12,7 +12,7 @@ from elbowroom.draw.figure import Figure
 from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.file import NoKeys, Plan, fields
-from elbowroom.plan.point import Expansion
+from elbowroom.points.point import Expansion
 from elbowroom.results.result import Finding, PointResult
 
 

@@ -15,7 +15,7 @@ from elbowroom.errors import UsageError
 from elbowroom.files import read_text, wrong_kind
 from elbowroom.plan import file
 from elbowroom.plan.file import Plan, fields, rules
-from elbowroom.plan.sizes import parse_cores
+from elbowroom.quantities import parse_cores
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

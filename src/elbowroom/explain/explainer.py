@@ -15,7 +15,7 @@ from elbowroom.explain.contrasts import contrasts as controlled
 from elbowroom.explain.explanation import ExplainedPoint, Explanation
 from elbowroom.explain.statements import source_statements
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 from elbowroom.results.result import PointResult
 from elbowroom.results.stores import of_one_machine
 from elbowroom.version import __version__

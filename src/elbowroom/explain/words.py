@@ -14,7 +14,7 @@ from elbowroom.explain.explanation import (
     SideLoss,
     Source,
 )
-from elbowroom.plan.sizes import format_cores, format_size
+from elbowroom.quantities import format_cores, format_size
 from elbowroom.results.result import Kept
 
 REGIMES = {

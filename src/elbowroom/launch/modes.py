@@ -10,7 +10,7 @@ import msgspec
 
 from elbowroom.errors import MachineError
 from elbowroom.launch.processes import run
-from elbowroom.plan.sizes import format_cores
+from elbowroom.quantities import format_cores
 
 Mode = Literal["kernels", "clock", "observe", "state"]
 

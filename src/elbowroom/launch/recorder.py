@@ -38,7 +38,7 @@ from elbowroom.launch.mpi import (
     stdout_of,
     wrapper_of,
 )
-from elbowroom.plan.sizes import format_cores
+from elbowroom.quantities import format_cores
 
 Adapter = Literal["mpi", "starpu", "omp"]
 Policy = Literal["stop", "overwrite", "drain", "grow", "flush"]

@@ -50,11 +50,11 @@ from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.run_data import Layout, collect, layout_of, situation
 from elbowroom.plan.order import blocks, estimate, order_units
-from elbowroom.plan.point import Expansion, Point, Unit
 from elbowroom.plan.validation import ranks_needed
+from elbowroom.points.point import Expansion, Point, Unit
+from elbowroom.points.probe import ProbeStart
 from elbowroom.store.folder import Manifest, RunFolder, refuse_existing
 from elbowroom.store.journal import Journal
-from elbowroom.workloads.probe import ProbeStart
 
 
 class _Lent:

@@ -23,8 +23,7 @@ from typing import Protocol
 import msgspec
 
 from elbowroom.launch.native import building_seconds
-from elbowroom.plan.file import Steady
-from elbowroom.plan.point import Point, Unit
+from elbowroom.points.point import Point, Steady, Unit
 from elbowroom.store.journal import Entry
 
 SAFETY = 1.25

@@ -14,7 +14,7 @@ from elbowroom.measure.results import point_results
 from elbowroom.plan.axes import is_control
 from elbowroom.plan.information import by_information
 from elbowroom.plan.order import estimate
-from elbowroom.plan.point import Point, Unit
+from elbowroom.points.point import Point, Unit
 from elbowroom.results.result import PointResult
 from elbowroom.stats.signed_ranks import FEWEST
 from elbowroom.store.folder import Budget, RunFolder

@@ -13,7 +13,7 @@ from elbowroom.measure.results import IMPORTED, Results
 from elbowroom.measure.session import finish
 from elbowroom.models.curves import Curves, Row, Shape
 from elbowroom.plan.file import Plan
-from elbowroom.plan.point import Note, Point
+from elbowroom.points.point import Note, Point
 from elbowroom.store.folder import Manifest, RunFolder
 from elbowroom.store.journal import Entry
 from elbowroom.version import __version__

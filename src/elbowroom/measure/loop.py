@@ -14,11 +14,10 @@ from elbowroom.errors import MachineError
 from elbowroom.launch.session import Conversation, SessionLost, error_of
 from elbowroom.machine import keeper
 from elbowroom.measure.agenda import Course, InOrder
-from elbowroom.plan.file import Steady
 from elbowroom.plan.order import request
-from elbowroom.plan.point import Point, Unit
+from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.probe import ProbeStart, several_threads, shares_core
 from elbowroom.store.journal import Entry, Journal, failed_entry
-from elbowroom.workloads.probe import ProbeStart, several_threads, shares_core
 
 LOSSES_OF_A_POINT = 2
 """A point that took the probe down this often is not asked again in this run."""

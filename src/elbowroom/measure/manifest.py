@@ -28,7 +28,7 @@ from elbowroom.measure.loop import Loop
 from elbowroom.measure.results import IMPORTED
 from elbowroom.measure.software import software
 from elbowroom.measure.source import Source
-from elbowroom.plan.point import SETTINGS
+from elbowroom.points.point import SETTINGS
 from elbowroom.store.folder import Manifest, RunFolder
 from elbowroom.store.journal import Journal
 from elbowroom.version import __version__

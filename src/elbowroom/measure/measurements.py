@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from elbowroom.plan.kernels import find
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results import series
 from elbowroom.results.counters import ratios, suspects
 from elbowroom.results.quiet import Observations

@@ -11,7 +11,7 @@ from elbowroom.errors import UsageError
 from elbowroom.launch.native import cache_folder
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.file import Plan
-from elbowroom.plan.point import Expansion
+from elbowroom.points.point import Expansion
 from elbowroom.store.meshes import check_mesh, read_mesh, write_mesh
 
 

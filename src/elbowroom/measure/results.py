@@ -17,8 +17,8 @@ from elbowroom.machine.topology import Machine
 from elbowroom.measure import tails
 from elbowroom.measure.measurements import Measurements, collect, observations
 from elbowroom.plan.kernels import STORE_PAIRS
-from elbowroom.plan.point import Note, Point
-from elbowroom.plan.sizes import format_size
+from elbowroom.points.point import Note, Point
+from elbowroom.quantities import format_size
 from elbowroom.results import stores
 from elbowroom.results.family import without_chance
 from elbowroom.results.points import results

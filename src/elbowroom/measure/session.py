@@ -48,8 +48,9 @@ from elbowroom.models.published import of_published
 from elbowroom.models.run_data import layout_of, situation
 from elbowroom.plan.file import Plan
 from elbowroom.plan.order import blocks, estimate, measured, order_units
-from elbowroom.plan.point import Expansion, Note, Point, Unit
 from elbowroom.plan.validation import check_count, ranks_needed, validate
+from elbowroom.points import Losses
+from elbowroom.points.point import Expansion, Note, Point, Unit
 from elbowroom.signals import ends_as_interrupt
 from elbowroom.stats.interval import Interval
 from elbowroom.store.folder import RunFolder, refuse_existing
@@ -57,7 +58,6 @@ from elbowroom.store.journal import Journal
 from elbowroom.store.models import read_model
 from elbowroom.store.sealed import seal
 from elbowroom.virtual.partitions import scaled
-from elbowroom.workloads import Losses
 
 MANY_POINTS = 100
 """The results of more points take seconds."""

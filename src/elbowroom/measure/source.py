@@ -27,11 +27,11 @@ from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.layout import topology_xml
 from elbowroom.machine.topology import Machine, here
 from elbowroom.plan.file import Plan
-from elbowroom.plan.point import Point, Unit
 from elbowroom.plan.validation import ranks_needed
+from elbowroom.points.point import Point, Unit
+from elbowroom.points.probe import ProbeStart, shares_core
 from elbowroom.store.folder import RunFolder
 from elbowroom.virtual.answers import NOISE, SEED, VirtualMachine
-from elbowroom.workloads.probe import ProbeStart, shares_core
 
 VIRTUAL = "virtual:"
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from elbowroom.draw.numbers import number, span
 from elbowroom.draw.table import TextTable
-from elbowroom.plan.point import Point
-from elbowroom.plan.sizes import format_size
+from elbowroom.points.point import Point
+from elbowroom.quantities import format_size
 from elbowroom.results.tails import PointTail, Style, point_tail
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.tails import PERCENTILES, Disturbance, TailValue, Window

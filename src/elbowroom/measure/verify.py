@@ -33,7 +33,7 @@ from elbowroom.models.run_data import Layout, layout_of
 from elbowroom.plan import placement
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import Kernel, find
-from elbowroom.plan.point import Expansion, Pattern, Point
+from elbowroom.points.point import Expansion, Pattern, Point
 from elbowroom.store.folder import RunFolder
 
 NAME = "verify"

@@ -17,7 +17,7 @@ from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.message_size import MessageSize
 from elbowroom.models.threshold.part import ThresholdPart
 from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 
 SCHEMA = "elbowroom/model"
 VERSION = 1

@@ -17,7 +17,7 @@ from elbowroom.models.registry import MODELS
 from elbowroom.models.sizes import law
 from elbowroom.models.threshold.law import Parameters
 from elbowroom.models.threshold.part import ThresholdPart
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 from elbowroom.version import __version__
 
 FROM_TABLE = "published mean error"

@@ -17,7 +17,7 @@ from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape, Situation
 from elbowroom.models.prediction import PredictedBandwidths
-from elbowroom.plan.sizes import parse_size
+from elbowroom.quantities import parse_size
 from elbowroom.stats.interval import Interval
 
 Direction = Literal["receive", "send", "both"]

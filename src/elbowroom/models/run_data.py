@@ -17,8 +17,8 @@ from elbowroom.models.load import Computing, Direction, Load, LoadRow, Messages
 from elbowroom.models.message_size import MessageBandwidth
 from elbowroom.models.sizes import observations
 from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR, NONE, Kernel, find
-from elbowroom.plan.point import Point
-from elbowroom.plan.sizes import format_cores, format_size
+from elbowroom.points.point import Point
+from elbowroom.quantities import format_cores, format_size
 from elbowroom.results.result import PointResult, Side, Summary
 from elbowroom.results.stores import of_one_machine
 

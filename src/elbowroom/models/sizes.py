@@ -12,7 +12,7 @@ from elbowroom.models.document import Document
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.message_size import SIZES_NEEDED, MessageBandwidth, MessageSize, fit, threshold_at
 from elbowroom.models.threshold.part import ThresholdPart
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 from elbowroom.results.result import PointResult
 
 COMMUNICATION = (

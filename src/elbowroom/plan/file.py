@@ -12,8 +12,8 @@ from msgspec import Meta
 from elbowroom.documents import check_keys, convert
 from elbowroom.errors import UsageError, closest
 from elbowroom.plan.kernels import find
-from elbowroom.plan.point import Metric, Pattern, Phase, Reuse
-from elbowroom.plan.sizes import LONGEST, MOST_REPETITIONS, parse_duration, parse_period, parse_size
+from elbowroom.points.point import Metric, Pattern, Phase, Reuse, Steady
+from elbowroom.quantities import LONGEST, MOST_REPETITIONS, parse_duration, parse_period, parse_size
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -28,16 +28,6 @@ Count = Positive | Literal["every", "few", "half", "all"]
 NodeChoice = Natural | Literal["near", "far", "every"]
 CommNodeChoice = Natural | Literal["near", "far", "every", "same"]
 CommCoreChoice = Natural | Literal["last", "near", "far"]
-
-
-class Steady(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Steady state (method.md, rule 2): samples of the moving window, its coefficient of variation, seconds
-    to wait.
-    """
-
-    window: Annotated[int, Meta(ge=2)] = 7
-    cov: Annotated[float, Meta(gt=0, lt=1)] = 0.05
-    limit: Annotated[float, Meta(gt=0)] = 1.0
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from elbowroom.plan.axes import is_control
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 
 if TYPE_CHECKING:
     import numpy as np

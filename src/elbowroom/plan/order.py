@@ -5,12 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Hashable, Sequence
 
-from elbowroom.plan.file import Steady
-from elbowroom.plan.point import Point, Unit
-
-# For the estimate only, on the safe side.
-START = 1.5  # s, MPI and the first contact
-FIRST_TOUCH = 2e9  # B/s and core, page faults included
+from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.probe import FIRST_TOUCH, START
 
 
 def order_units(

@@ -6,13 +6,13 @@ import msgspec
 
 from elbowroom.machine.topology import Core, Machine
 from elbowroom.plan.kernels import Kernel
+from elbowroom.points.probe import CACHES
 
 MIB = 2**20
 UNKNOWN_CACHE_WORKING_SET = 1024 * MIB
 NON_TEMPORAL_WORKING_SET = 256 * MIB
 UNKNOWN_PRIVATE_CACHE = 256 * 1024
 UNKNOWN_SHARED_CACHE = 8 * MIB
-CACHES = 4  # docs/design/method.md, rule 8: computing arrays are at least 4 times the last-level cache
 
 
 class Seats(msgspec.Struct, frozen=True, kw_only=True):

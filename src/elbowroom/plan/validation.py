@@ -8,8 +8,8 @@ from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.kernels import find
 from elbowroom.plan.placement import usable
-from elbowroom.plan.point import Point
-from elbowroom.plan.sizes import format_cores
+from elbowroom.points.point import Point
+from elbowroom.quantities import format_cores
 
 MOST_UNITS = 1_000_000
 """Repetitions of all points: at a few milliseconds each, hours even where nothing is measured."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from elbowroom.draw import numbers
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.result import Kept, PointResult, Side, Summary
 
 DIGITS = {"median": 5, "value": 5, "low": 4, "high": 4, "d1": 4, "d9": 4, "count": 9}

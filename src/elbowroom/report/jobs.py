@@ -13,7 +13,7 @@ from elbowroom.advise.job import Setup
 from elbowroom.advise.reasons import percent, seconds
 from elbowroom.draw import numbers
 from elbowroom.draw.figure import Figure
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 from elbowroom.stats.interval import Interval
 
 AXES = {

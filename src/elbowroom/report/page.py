@@ -15,7 +15,7 @@ from elbowroom.draw.figure import Figure, Series
 from elbowroom.draw.html import asset, embed, template
 from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.point import Note
+from elbowroom.points.point import Note
 from elbowroom.report import columns, jobs, machine, modelled, words
 from elbowroom.report.columns import CoreUse
 from elbowroom.report.jobs import Jobbed

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.result import PointResult
 from elbowroom.results.summary import Samples, log_ratios
 from elbowroom.stats.signed_ranks import FEWEST, NORMAL_95, Floats, by_repetition, known

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.plan.kernels import arithmetic_intensity
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.overlaps import with_overlaps
 from elbowroom.results.result import MeasuredSteps, PointResult, ProcessResult, Side, Summary, Trace
 from elbowroom.results.series import WindowTimes, series_of, side_of_window

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elbowroom.plan.order import start_of
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.result import Kept
 from elbowroom.results.summary import Samples
 from elbowroom.stats.bootstrap import RESAMPLES, expansion, medians, weights

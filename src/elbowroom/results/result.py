@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from elbowroom.plan.workload import Workload, kernel_beside_messages, stored
+from elbowroom.points.point import Workload, kernel_beside_messages, stored
 from elbowroom.stats.interval import WithInterval
 from elbowroom.stats.overlap.measures import OverlapMeasures
 from elbowroom.stats.starts import StartVariation

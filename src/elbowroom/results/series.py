@@ -14,7 +14,7 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.result import Misses, Side, Spread, WindowSeries, Work
 from elbowroom.results.summary import side_of
 from elbowroom.stats.bootstrap import weights

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import MachineError, UsageError
-from elbowroom.plan.sizes import parse_size
+from elbowroom.quantities import parse_size
 
 Mode = Literal["exclusive", "half", "shared"]
 

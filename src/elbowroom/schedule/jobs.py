@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import UsageError, closest
-from elbowroom.plan.sizes import format_size, parse_size
+from elbowroom.quantities import format_size, parse_size
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Positive = Annotated[float, Meta(gt=0)]

@@ -28,7 +28,7 @@ from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_document, write_atomically
 from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation
 from elbowroom.plan.kernels import KERNELS
-from elbowroom.plan.sizes import parse_size
+from elbowroom.quantities import parse_size
 
 COLUMNS = ("comp_node", "comm_node", "n", *STREAMS)
 OPTIONAL = ("n_other",)

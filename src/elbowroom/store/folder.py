@@ -24,8 +24,7 @@ from elbowroom.files import (
     wrong_kind,
 )
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.point import Note, Point
-from elbowroom.plan.workload import unstored
+from elbowroom.points.point import Note, Point, unstored
 from elbowroom.store import journal as journals
 from elbowroom.store.journal import Entry, Journal, read_journal
 

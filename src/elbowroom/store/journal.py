@@ -25,8 +25,8 @@ import msgspec
 from elbowroom.documents import check_version
 from elbowroom.errors import UsageError
 from elbowroom.files import check_file, disk_error, read_document, sync_folder, write_all
-from elbowroom.plan import point as points
-from elbowroom.plan.point import Unit
+from elbowroom.points import point as points
+from elbowroom.points.point import Unit
 from elbowroom.store.locks import Lock
 
 _MOST = 2.0**53

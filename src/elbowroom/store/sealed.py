@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from elbowroom.files import write_with
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.store.journal import Entry
 
 if TYPE_CHECKING:

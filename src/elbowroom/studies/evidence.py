@@ -11,7 +11,7 @@ from elbowroom.experiments.common.sentences import usable
 from elbowroom.experiments.experiment import RunPart
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import distance, near_node
-from elbowroom.plan.point import Note
+from elbowroom.points.point import Note
 from elbowroom.results.result import Finding, PointResult
 
 Place = Literal["", "near", "far"]

@@ -10,7 +10,7 @@ from typing import Literal
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments import placement
 from elbowroom.experiments.common.sentences import SideName
-from elbowroom.plan.point import Metric
+from elbowroom.points.point import Metric
 from elbowroom.results.judgement import larger
 from elbowroom.results.result import Summary
 from elbowroom.studies import needs

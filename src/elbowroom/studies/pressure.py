@@ -10,7 +10,7 @@ from typing import Literal
 from elbowroom.draw.figure import Axis, Figure
 from elbowroom.experiments.common.sentences import SideName, intensity_text, kept_of, size_text
 from elbowroom.experiments.intensity import boundary
-from elbowroom.plan.point import Metric
+from elbowroom.points.point import Metric
 from elbowroom.results.curves import recovery
 from elbowroom.results.family import judge_sides
 from elbowroom.results.result import PointResult

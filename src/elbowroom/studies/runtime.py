@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from elbowroom.experiments.common.sentences import kept_text
 from elbowroom.experiments.kernels.rows import TURNS, TaskRow, rows
+from elbowroom.points import RuntimeProgram
 from elbowroom.results.family import suffering
 from elbowroom.results.judgement import larger
 from elbowroom.studies import needs
@@ -13,7 +14,6 @@ from elbowroom.studies.drawings import panels, polling_over_sizes
 from elbowroom.studies.evidence import Evidence
 from elbowroom.studies.judgements import found, missing
 from elbowroom.studies.study import Exhibit, Judge, Measurement, Outcome, Statement
-from elbowroom.workloads import RuntimeProgram
 
 OVERHEAD, POLLING, POLLING_SIZES, KERNELS = "runtime-overhead", "polling", "polling-sizes", "kernels"
 

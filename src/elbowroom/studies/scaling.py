@@ -8,6 +8,7 @@ import msgspec
 
 from elbowroom.experiments.diffusion.rows import StepRow, rows
 from elbowroom.experiments.ring import loss
+from elbowroom.points import ApplicationSteps, running
 from elbowroom.results.curves import affected
 from elbowroom.results.judgement import Judgement, change, in_all, larger, near
 from elbowroom.results.result import PointResult, Summary
@@ -15,7 +16,6 @@ from elbowroom.stats.interval import Interval
 from elbowroom.studies.evidence import Evidence, Where
 from elbowroom.studies.judgements import missing
 from elbowroom.studies.study import Judge, Outcome
-from elbowroom.workloads import ApplicationSteps, running
 
 Compared = Callable[[StepRow], Interval | None]
 RING, DIFFUSION = "ring", "diffusion"

@@ -12,7 +12,7 @@ import msgspec
 
 from elbowroom.draw import numbers
 from elbowroom.draw.figure import Axis, Figure, Hue, Series
-from elbowroom.plan.sizes import format_cores
+from elbowroom.quantities import format_cores
 from elbowroom.trace.documents import Sync, SyncPoint, SyncRank
 from elbowroom.trace.figure_page import figure_page
 

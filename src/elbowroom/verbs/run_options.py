@@ -10,7 +10,7 @@ import click
 
 from elbowroom.cli.options import DURATION, REPEAT, RegistryChoice
 from elbowroom.errors import UsageError
-from elbowroom.plan.sizes import parse_cores, parse_size
+from elbowroom.quantities import parse_cores, parse_size
 from elbowroom.verbs.declaration import Options, option
 
 if TYPE_CHECKING:

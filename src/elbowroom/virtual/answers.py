@@ -14,11 +14,10 @@ import numpy as np
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.models.run_data import layout_of
-from elbowroom.plan.file import Steady
 from elbowroom.plan.kernels import KERNELS, Kernel, find
 from elbowroom.plan.order import request
 from elbowroom.plan.placement import near_node
-from elbowroom.plan.point import Point, Unit
+from elbowroom.points.point import Point, Steady, Unit
 from elbowroom.virtual import hosts, programs
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition

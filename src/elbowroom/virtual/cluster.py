@@ -22,9 +22,9 @@ import msgspec
 import numpy as np
 
 from elbowroom.models.overlap.fluid import Rates, halo_steps, simulate
-from elbowroom.plan.diffusion import CELL_FLOPS
 from elbowroom.plan.kernels import find
-from elbowroom.plan.point import Point, Unit, Variant
+from elbowroom.points.point import Point, Unit, Variant
+from elbowroom.points.steps import CELL_FLOPS
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import PublishedStep
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work

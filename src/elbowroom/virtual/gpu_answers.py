@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from elbowroom.errors import UsageError
-from elbowroom.plan.point import Unit
+from elbowroom.points.point import Unit
 from elbowroom.virtual.gpu import Gpu
 from elbowroom.virtual.gpu_rates import Host, Value, gpu_rates, product_fits
 from elbowroom.virtual.gpu_sides import LETTERS, Side, held, sides_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from elbowroom.plan.point import Unit
+from elbowroom.points.point import Unit
 from elbowroom.virtual.effects import Asked, Effect, at, value
 
 Factors = Callable[[Unit, tuple[int, int, int]], list[list[list[float]]]]

@@ -11,8 +11,8 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.measure.meshes import with_mesh
 from elbowroom.plan.file import Plan
-from elbowroom.plan.point import Expansion, Point
 from elbowroom.plan.validation import validate
+from elbowroom.points.point import Expansion, Point
 from made_meshes import box, gmsh
 from studies import HENRI, SMALL
 

@@ -14,15 +14,14 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.common.calls.rows import rows
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.file import Steady
-from elbowroom.plan.point import Expansion, Point, Unit
 from elbowroom.plan.validation import validate
+from elbowroom.points import CallBesideComputation, running
+from elbowroom.points.point import Expansion, Point, Steady, Unit
+from elbowroom.points.probe import several_threads, shares_core
 from elbowroom.results.overlaps import with_overlaps
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
 from elbowroom.results.summary import Samples
-from elbowroom.workloads import CallBesideComputation, running
-from elbowroom.workloads.probe import several_threads, shares_core
 from simulated_overlaps import Overlap, answers
 from studies import SMALL, machine
 

@@ -8,7 +8,7 @@ import pytest
 from elbowroom import experiments
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.plan.placement import near_node
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from studies import HENRI, SMALL, machine, measured, sound, study
 
 

@@ -18,12 +18,12 @@ from elbowroom.measure.loop import groups
 from elbowroom.measure.session import check_overlap
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.plan.order import order_units
-from elbowroom.plan.point import Expansion, Note, Point
+from elbowroom.points import ApplicationSteps, Losses
+from elbowroom.points.point import Expansion, Note, Point
 from elbowroom.results.comparison import compare
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult, Summary
 from elbowroom.results.summary import Samples
-from elbowroom.workloads import ApplicationSteps, Losses
 from studies import SMALL, machine, sound
 
 DIFFUSION = experiments.get("diffusion")

@@ -16,11 +16,11 @@ from elbowroom.experiments.ema.points import windows
 from elbowroom.experiments.ema.tables import tables
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.file import Steady
 from elbowroom.plan.order import closing_points, estimate, order_units, request
 from elbowroom.plan.validation import validate
+from elbowroom.points import ExtraneousAccesses, running
+from elbowroom.points.point import Steady
 from elbowroom.results.result import Misses, PointResult, Work
-from elbowroom.workloads import ExtraneousAccesses, running
 from studies import HENRI, by_key, sound
 
 HERE = cached()

@@ -11,12 +11,12 @@ from elbowroom import cli, experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.point import Expansion, Point
 from elbowroom.plan.validation import validate
+from elbowroom.points import FactorizationProgram
+from elbowroom.points.point import Expansion, Point
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
 from elbowroom.results.summary import Samples
-from elbowroom.workloads import FactorizationProgram
 from studies import HENRI, SMALL, by_key, machine, sound
 
 Seconds = Callable[[FactorizationProgram], float]

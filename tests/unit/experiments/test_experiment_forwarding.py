@@ -12,11 +12,11 @@ from elbowroom.experiments.forwarding.cost import cost_per_byte, expected_kept, 
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.session import with_losses
-from elbowroom.plan.point import Expansion, Point
 from elbowroom.plan.validation import validate
+from elbowroom.points import Forwarding, Losses
+from elbowroom.points.point import Expansion, Point
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Interval
-from elbowroom.workloads import Forwarding, Losses
 from studies import SMALL, by_key, machine, measured, sound
 
 LARGE = machine(64)

@@ -10,9 +10,8 @@ import pytest
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
-from elbowroom.plan.file import Steady
 from elbowroom.plan.order import order_units, request
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point, Steady
 from elbowroom.results.result import Trace
 from studies import HENRI, by_key, measured, study
 

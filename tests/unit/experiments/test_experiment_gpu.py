@@ -13,10 +13,10 @@ from elbowroom.experiments.gpu import rows as gpu_rows
 from elbowroom.experiments.gpu_overlap import rows as overlap_rows
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.point import Expansion, Point
 from elbowroom.plan.validation import validate
+from elbowroom.points import GpuCase
+from elbowroom.points.point import Expansion, Point
 from elbowroom.results.result import PointResult, StreamBeside, StreamResult
-from elbowroom.workloads import GpuCase
 from studies import SMALL, by_key, machine, measured, sound
 
 HOST = machine(16, 2, 2)

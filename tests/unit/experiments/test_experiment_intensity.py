@@ -9,7 +9,7 @@ from elbowroom import experiments
 from elbowroom.experiments import intensity
 from elbowroom.experiments.plans import load
 from elbowroom.plan.kernels import arithmetic_intensity
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.result import PointResult
 from studies import HENRI, measured, sound, study
 

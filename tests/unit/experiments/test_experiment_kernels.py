@@ -14,16 +14,15 @@ from elbowroom.experiments.kernels.rows import rows
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import groups
-from elbowroom.plan.file import Steady
 from elbowroom.plan.order import estimate, order_units, request
-from elbowroom.plan.point import Expansion, Point, Unit
 from elbowroom.plan.validation import validate
+from elbowroom.points import MatrixProgram
+from elbowroom.points.matrices import check, completed
+from elbowroom.points.point import Expansion, Point, Steady, Unit
 from elbowroom.results.comparison import compare
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
 from elbowroom.results.summary import Samples
-from elbowroom.workloads import MatrixProgram
-from elbowroom.workloads.matrices import check, completed
 from studies import HENRI, SMALL, by_key, machine, sound
 
 KERNELS = experiments.get("kernels")

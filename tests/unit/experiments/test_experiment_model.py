@@ -6,7 +6,7 @@ import pytest
 
 from elbowroom import experiments
 from elbowroom.experiments.plans import load
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from studies import HENRI, sound, study
 
 

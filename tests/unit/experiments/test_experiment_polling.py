@@ -15,15 +15,15 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.experiments.polling import EXPERIMENT as polling
 from elbowroom.experiments.polling.points import PollingKeys
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.file import Plan, Steady
+from elbowroom.plan.file import Plan
 from elbowroom.plan.order import order_units, request
-from elbowroom.plan.point import Point
 from elbowroom.plan.validation import validate
+from elbowroom.points import AppProgram, running
+from elbowroom.points.point import Point, Steady
 from elbowroom.results.points import results
 from elbowroom.results.quiet import controls
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.results.summary import Samples
-from elbowroom.workloads import AppProgram, running
 from studies import HENRI, SMALL, by_key, machine, sound
 
 ALONE = 1.5  # us

@@ -7,7 +7,7 @@ import math
 import msgspec
 import pytest
 
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.quiet import verdict
 from elbowroom.results.result import Kept, PointResult
 from studies import MIB, SMALL, by_key, sound, study

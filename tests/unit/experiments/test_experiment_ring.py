@@ -10,10 +10,9 @@ from elbowroom import api, experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments import ring
 from elbowroom.experiments.plans import Overrides, apply, load
-from elbowroom.plan.file import Steady
 from elbowroom.plan.order import order_units, request
-from elbowroom.plan.point import Point
 from elbowroom.plan.validation import validate
+from elbowroom.points.point import Point, Steady
 from studies import HENRI, SMALL, sound, study
 
 

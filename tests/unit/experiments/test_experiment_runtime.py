@@ -9,8 +9,8 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.experiments.runtime_overhead.points import PROGRAM
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.point import Point
 from elbowroom.plan.validation import validate
+from elbowroom.points.point import Point
 from studies import HENRI, SMALL, by_key, machine, sound, study
 
 Truth = tuple[float, float, float, float]

@@ -8,7 +8,7 @@ import msgspec
 
 from elbowroom import api
 from elbowroom.experiments.plans import Overrides
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.quiet import Observations, judge
 from studies import HENRI, by_key, sound, study
 

@@ -8,7 +8,7 @@ from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import load, names
 from elbowroom.plan.file import Plan
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from studies import HENRI, SMALL, machine, sound, study
 
 

@@ -16,9 +16,9 @@ from elbowroom.explain.chain import cases, observed_points, remote
 from elbowroom.explain.contrasts import contrasts
 from elbowroom.explain.explainer import ObservedRun, explain
 from elbowroom.explain.explanation import ExplainedPoint, Explanation, SideLoss, SourceStatement
-from elbowroom.plan.point import Point
+from elbowroom.points import RuntimeProgram
+from elbowroom.points.point import Point
 from elbowroom.results.result import Added, Kept, PointResult, Side, Summary
-from elbowroom.workloads import RuntimeProgram
 from studies import HENRI, SMALL, Truth, by_key, machine, measured, sound, study
 
 TWO = machine(16, 2, 2, nic=0, hosts=2)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from elbowroom.measure.explanation import frequency
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.result import Trace
 from studies import measured
 

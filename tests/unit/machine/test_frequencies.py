@@ -30,7 +30,7 @@ from elbowroom.machine.frequencies import (
 from elbowroom.machine.topology import Core, Machine, NumaNode
 from elbowroom.measure.manifest import compared
 from elbowroom.measure.source import settable
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from fake_cpufreq import POLICY, cpufreq_tree
 from fake_cpufreq import setting_values as values
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from elbowroom.measure.agenda import Agenda, Limits
-from elbowroom.plan.point import Unit
+from elbowroom.points.point import Unit
 
 POINTS = ("control", "a", "b", "c", "d")
 

@@ -12,10 +12,9 @@ import pytest
 
 from elbowroom.errors import MachineError
 from elbowroom.measure.loop import Loop, UnitGroup
-from elbowroom.plan.file import Steady
-from elbowroom.plan.point import Point, Unit
+from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.probe import ProbeStart
 from elbowroom.store.journal import HEADER, Journal
-from elbowroom.workloads.probe import ProbeStart
 
 POINT = Point(
     plan="frequency", kernel="none", n=0, size=4, comp_node=0, comm_node=0, comm_core=0, metric="latency",

@@ -19,10 +19,10 @@ from elbowroom.machine.topology import Machine
 from elbowroom.measure import study as measured
 from elbowroom.measure.source import Live, Where
 from elbowroom.measure.study import StudyRequest, StudyRun, overrides, runs_of
-from elbowroom.plan.factorizations import parse_grid
+from elbowroom.points.factorizations import parse_grid
+from elbowroom.points.probe import ProbeStart
 from elbowroom.studies import STUDIES, needs
 from elbowroom.studies.document import PlannedExhibit, planned_exhibits
-from elbowroom.workloads.probe import ProbeStart
 from studies import machine
 from worlds import ALL
 

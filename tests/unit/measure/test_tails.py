@@ -10,9 +10,9 @@ import pytest
 
 from elbowroom.errors import UsageError
 from elbowroom.measure.tails import tables, tails
-from elbowroom.plan.due_messages import due_messages
-from elbowroom.plan.point import Expansion
-from elbowroom.plan.sizes import parse_period
+from elbowroom.plan.axes import due_messages
+from elbowroom.points.point import Expansion
+from elbowroom.quantities import parse_period
 from elbowroom.store.journal import Entry, JournalLine
 from sampled import point as sample_point
 

@@ -18,8 +18,8 @@ from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.gpu.samples import links, samples
 from elbowroom.models.load import Computing, Copy, Load, LoadRow, load_of
 from elbowroom.models.run_data import Layout
+from elbowroom.points.gpu import GpuCase
 from elbowroom.results.result import Side, StreamBeside, StreamResult
-from elbowroom.workloads.gpu import GpuCase
 from gpu_results import Workload, result, side, summary
 
 PRODUCT = Workload(victim="gemm", mover="sm_copy", direction="hbm", sms=8)

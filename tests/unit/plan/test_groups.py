@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from elbowroom.measure.loop import groups
-from elbowroom.plan.file import Steady
 from elbowroom.plan.order import request
-from elbowroom.plan.point import Point, Unit
+from elbowroom.points.point import Point, Steady, Unit
 
 
 def ring(comm_cores: tuple[int, ...], scheduling: bool = False) -> Point:

@@ -9,7 +9,7 @@ import pytest
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.plan.axes import expand, is_control
 from elbowroom.plan.information import by_information, levels
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from studies import HENRI, SMALL
 
 

@@ -12,12 +12,12 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load, names
 from elbowroom.machine.topology import Cache, Machine
 from elbowroom.plan.axes import expand, is_control
-from elbowroom.plan.file import Plan, Steady
+from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.plan.order import closing_points, estimate, measured, order_units, request
 from elbowroom.plan.placement import MIB, far_node, near_node, seats, working_set
-from elbowroom.plan.point import Point, Unit
 from elbowroom.plan.validation import validate
+from elbowroom.points.point import Point, Steady, Unit
 from elbowroom.stats.signed_ranks import FEWEST
 from studies import HENRI, SMALL, machine
 

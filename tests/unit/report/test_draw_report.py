@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from elbowroom.draw.html import embed
-from elbowroom.plan.point import Placement, Point
+from elbowroom.points.point import Placement, Point
 from elbowroom.report import columns, machine, words
 from elbowroom.report.columns import CoreUse, use_of
 from elbowroom.report.page import render

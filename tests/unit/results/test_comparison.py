@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.comparison import ComparedRun, agreement, compare, values_of, worse
 from elbowroom.results.points import results
 from sampled import Row, point, rows, samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.curves import colour, highest, regime, traffic
 from elbowroom.results.result import Kept
 from studies import HENRI, SMALL, by_key, study

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.resampled import log_kept, log_of
 from elbowroom.results.result import Kept
 from elbowroom.results.summary import Samples, kept

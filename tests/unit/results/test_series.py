@@ -9,13 +9,13 @@ import pytest
 from accessed import FLOOR, L1, L2, L3, cached, flat, stairs, study, times
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases
-from elbowroom.plan.point import Point
+from elbowroom.points import ExtraneousAccesses
+from elbowroom.points.point import Point
 from elbowroom.results import series
 from elbowroom.results.judgement import above
 from elbowroom.results.result import PointResult
 from elbowroom.results.series import WindowTimes
 from elbowroom.stats.interval import Interval
-from elbowroom.workloads import ExtraneousAccesses
 
 HERE = cached()
 USUAL = study(HERE)

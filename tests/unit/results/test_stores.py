@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elbowroom.plan.kernels import STORE_PAIRS, Kernel
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.curves import traffic
 from elbowroom.results.result import PointResult, Summary
 from elbowroom.results.stores import (

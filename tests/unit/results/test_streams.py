@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
 from elbowroom.results.streams import StreamSample, samples_of

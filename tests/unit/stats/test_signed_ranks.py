@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.points import results
 from elbowroom.results.summary import Samples
 from elbowroom.stats.bootstrap import expansion

@@ -22,7 +22,7 @@ import pytest
 from elbowroom import cli
 from elbowroom.errors import MachineError
 from elbowroom.launch import trace_reader
-from elbowroom.plan.point import Unit
+from elbowroom.points.point import Unit
 from elbowroom.store.folder import RunFolder
 from elbowroom.store.journal import HEADER, Entry, Journal, read_journal
 

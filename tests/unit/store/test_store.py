@@ -15,7 +15,7 @@ import pytest
 from elbowroom import cli
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import write_atomically
-from elbowroom.plan.point import Unit
+from elbowroom.points.point import Unit
 from elbowroom.store import journal as journals
 from elbowroom.store.folder import RunFolder
 from elbowroom.store.journal import Entry, Journal, failed_entry, read_journal

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 from elbowroom.results.result import PointResult
 from elbowroom.studies import STUDIES, frequency, memory, needs, runtime, sharing
 from elbowroom.studies.document import JudgedStatement, Verdict, counted, judged, planned_exhibits
@@ -154,7 +154,7 @@ def test_modelled_stalls_decide_nothing() -> None:
 
 
 def runtime_type() -> object:
-    from elbowroom.workloads import MatrixProgram
+    from elbowroom.points import MatrixProgram
 
     return MatrixProgram
 

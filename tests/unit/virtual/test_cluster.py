@@ -11,12 +11,12 @@ from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.models.overlap.law import OverlappedStep
-from elbowroom.plan.point import Point, Unit
+from elbowroom.points import ApplicationSteps
+from elbowroom.points.point import Point, Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.cluster import CELL_BYTES, Cluster, node_rates
 from elbowroom.virtual.machines import of_name
 from elbowroom.virtual.partitions import Volumes, partitions, resized, scaled
-from elbowroom.workloads import ApplicationSteps
 
 
 def cut(cells: int, parts: int) -> Volumes:

@@ -6,9 +6,8 @@ import pytest
 
 import elbowroom
 from elbowroom.errors import UsageError
-from elbowroom.plan.file import Steady
 from elbowroom.plan.order import request
-from elbowroom.plan.point import Point, Unit
+from elbowroom.points.point import Point, Steady, Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import decode, encode
 from elbowroom.virtual.effects import Effect, at

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from elbowroom.errors import UsageError
 from elbowroom.launch.virtual import load
 from elbowroom.machine.gpu import GpuFacts
-from elbowroom.plan.file import Steady
 from elbowroom.plan.order import request
-from elbowroom.plan.point import Point, Unit
+from elbowroom.points import GpuCase
+from elbowroom.points.point import Point, Steady, Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import decode, encode
 from elbowroom.virtual.gpu import Gpu
@@ -25,7 +25,6 @@ from elbowroom.virtual.gpu_rates import gpu_rates
 from elbowroom.virtual.gpu_sides import Side, sides_of
 from elbowroom.virtual.gpu_sms import free_sms, grid, waves
 from elbowroom.virtual.machines import MACHINES
-from elbowroom.workloads import GpuCase
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "gpu_published.csv"
 DEFINITION = MACHINES.get("h200-nvl")

@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from elbowroom.models.curves import Situation
-from elbowroom.plan.file import Steady
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.plan.order import request
-from elbowroom.plan.point import Placement, Point, Unit
+from elbowroom.points.point import Placement, Point, Steady, Unit
 from elbowroom.virtual.answers import FLAG, VirtualMachine
 from elbowroom.virtual.laws import CYCLES_PER_ITEM, Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import of_name

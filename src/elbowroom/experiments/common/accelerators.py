@@ -10,8 +10,8 @@ from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, metric_of
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import find
-from elbowroom.plan.point import Note, Point
-from elbowroom.workloads import GpuCase
+from elbowroom.points import GpuCase
+from elbowroom.points.point import Note, Point
 
 
 class DeviceSeats(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from elbowroom.plan.axes import with_control
 from elbowroom.plan.file import Plan
 from elbowroom.plan.placement import Seats
-from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
 
 
 def control_of(plan: Plan, seats: Seats, node: tuple[int, int]) -> tuple[Point, ...]:

@@ -8,7 +8,7 @@ import msgspec
 
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import near_node, nic_node
-from elbowroom.plan.point import Expansion, Note
+from elbowroom.points.point import Expansion, Note
 
 
 def machine_notes(machine: Machine) -> tuple[Note, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elbowroom.plan.point import Placement, Point
+from elbowroom.points.point import Placement, Point
 
 Seats = tuple[tuple[int, ...], tuple[int, ...]]
 """Computing cores and communication cores of a rank."""

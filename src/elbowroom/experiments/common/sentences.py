@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import distance, nic_node
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 from elbowroom.results.curves import Onset, affected, onset, regime
 from elbowroom.results.result import Finding, Kept, PointResult
 

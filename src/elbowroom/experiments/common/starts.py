@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from elbowroom.draw.table import TextTable
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.starts import StartVariation
 

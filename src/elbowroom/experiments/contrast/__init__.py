@@ -20,7 +20,7 @@ from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import find
 from elbowroom.plan.placement import near_node, shares_core, usable
-from elbowroom.plan.point import Expansion, Note, Point
+from elbowroom.points.point import Expansion, Note, Point
 from elbowroom.results.curves import affected
 from elbowroom.results.result import Finding, PointResult
 

@@ -10,8 +10,8 @@ from elbowroom.experiments.diffusion.points import NAME
 from elbowroom.experiments.diffusion.rows import RIVALS, StepRow, mean_errors, rows, sentence
 from elbowroom.experiments.diffusion.scaling import ScalingLimit, limit, limit_text
 from elbowroom.machine.topology import Machine
+from elbowroom.points import ApplicationSteps, running
 from elbowroom.results.result import Finding, PointResult
-from elbowroom.workloads import ApplicationSteps, running
 
 CONTENTION = 1.03
 """A loss ratio whose interval lies above it shows contention; register-only kernels vary that much."""

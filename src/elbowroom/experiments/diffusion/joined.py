@@ -10,7 +10,7 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.diffusion import data, figures, findings, tables
 from elbowroom.experiments.diffusion.rows import StepRow, rows
 from elbowroom.experiments.experiment import JoinedResults, RunPart
-from elbowroom.workloads import ApplicationSteps, running
+from elbowroom.points import ApplicationSteps, running
 
 
 def join(parts: Sequence[RunPart]) -> JoinedResults:

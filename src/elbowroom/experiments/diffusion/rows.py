@@ -16,10 +16,10 @@ import msgspec
 
 from elbowroom.experiments.ring import loss
 from elbowroom.models.overlap.law import OverlappedStep
-from elbowroom.plan.diffusion import CELL_FLOPS
+from elbowroom.points import ApplicationSteps, Losses, running
+from elbowroom.points.steps import CELL_FLOPS
 from elbowroom.results.result import PointResult, Summary
 from elbowroom.stats.interval import apart
-from elbowroom.workloads import ApplicationSteps, Losses, running
 
 RIVALS = ("predicted", "naive_max", "naive_sum")
 """The model, the longer of the two, one after the other: names of properties of Row."""

@@ -8,9 +8,9 @@ from elbowroom.draw.numbers import number
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.diffusion.rows import StepRow, mean_errors, rows
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.diffusion import CELL_FLOPS
+from elbowroom.points import ApplicationSteps, running
+from elbowroom.points.steps import CELL_FLOPS
 from elbowroom.results.result import PointResult, Summary
-from elbowroom.workloads import ApplicationSteps, running
 
 NAMES = {"predicted": "overlap model", "naive_max": "longer of the two", "naive_sum": "one after the other"}
 

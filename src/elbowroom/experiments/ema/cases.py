@@ -19,10 +19,10 @@ from elbowroom.experiments.ema import floors, sides
 from elbowroom.experiments.ema.floors import CacheRegion
 from elbowroom.experiments.ema.sides import Bounds, Difference, First, Of, Scatter
 from elbowroom.machine.topology import Machine
+from elbowroom.points import ExtraneousAccesses, running
+from elbowroom.points.accesses import TIMED, Timing
 from elbowroom.results.result import PointResult
 from elbowroom.schemas import WRITTEN
-from elbowroom.workloads import ExtraneousAccesses, running
-from elbowroom.workloads.accesses import TIMED, Timing
 
 Kind = tuple[str, int, str, bool, Timing]
 

@@ -12,8 +12,8 @@ from elbowroom.experiments.common.sentences import grouped, size_text
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, Kind, cases, kind_text, who_text
 from elbowroom.machine.topology import Machine
+from elbowroom.points.accesses import TIMED
 from elbowroom.results.result import PointResult, Summary
-from elbowroom.workloads.accesses import TIMED
 
 WIDE = 16_000_000
 """Bytes from which on their axis is logarithmic: the small caches would be one line at its beginning."""

@@ -17,10 +17,10 @@ from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, node_pairs
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan, Positive, Size, SizeOrNone
-from elbowroom.plan.point import Expansion, Note, Phase, Point
-from elbowroom.plan.sizes import format_size
-from elbowroom.workloads import ExtraneousAccesses, accesses
-from elbowroom.workloads.accesses import Access, BystanderKind, Data, Timing, Who
+from elbowroom.points import ExtraneousAccesses, accesses
+from elbowroom.points.accesses import Access, BystanderKind, Data, Timing, Who
+from elbowroom.points.point import Expansion, Note, Phase, Point
+from elbowroom.quantities import format_size
 
 PHASES: tuple[Phase, ...] = ("B", "AB")
 """Messages without accesses and after them, interleaved."""

@@ -10,10 +10,10 @@ import msgspec
 
 from elbowroom.experiments.common.sentences import grouped, hit
 from elbowroom.experiments.forwarding.cost import cost_per_byte, expected_kept, lost_per_broadcast
+from elbowroom.points import Forwarding, running
 from elbowroom.results.judgement import Judgement, larger
 from elbowroom.results.result import Kept, PointResult
 from elbowroom.stats.interval import Interval
-from elbowroom.workloads import Forwarding, running
 
 NAMES = {"triad": "TRIAD", "gemm": "GEMM"}
 

@@ -14,7 +14,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.axes import metric_of
 from elbowroom.plan.file import Plan, Positive, Size
-from elbowroom.plan.point import Expansion, Note, Point
+from elbowroom.points.point import Expansion, Note, Point
 
 CONSTANT_SIZES = (4, 64, 1024, 16 * 1024, 256 * 1024, 4 * 1024**2, 64_000_000)
 """From a latency to the bandwidth of the paper's largest messages (Figure 1)."""

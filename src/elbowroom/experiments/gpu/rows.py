@@ -9,9 +9,9 @@ import msgspec
 from elbowroom.experiments.common.sentences import grouped, kernel_name
 from elbowroom.experiments.common.sources import ContrastSource, difference, loss
 from elbowroom.plan.kernels import NONE, find
+from elbowroom.points import GpuCase, running
 from elbowroom.results.quiet import STAND_IN
 from elbowroom.results.result import Kept, PointResult
-from elbowroom.workloads import GpuCase, running
 
 STREAMS = ("cores", "copies", "messages")
 PHASES = {"cores": ("AB", "AC", "ABC"), "copies": ("AB", "BC", "ABC"), "messages": ("AC", "BC", "ABC")}

@@ -19,7 +19,7 @@ from elbowroom.experiments.common.source_table import (
 from elbowroom.experiments.common.sources import ContrastSource
 from elbowroom.experiments.gpu.rows import CopyRow, beside_cores, rows, sources
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 from elbowroom.results.curves import affected
 from elbowroom.results.result import PointResult
 

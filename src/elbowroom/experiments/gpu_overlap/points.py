@@ -13,9 +13,9 @@ from elbowroom.experiments.common.accelerators import control, device_point, dev
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import node_pairs
 from elbowroom.plan.file import Plan, Positive, Size
-from elbowroom.plan.point import Expansion, Note, Point
-from elbowroom.workloads import GpuCase
-from elbowroom.workloads.gpu import GEMM, LAUNCHES, TRIAD_BYTES, Direction, Holders, Planned
+from elbowroom.points import GpuCase
+from elbowroom.points.gpu import GEMM, LAUNCHES, TRIAD_BYTES, Direction, Holders, Planned
+from elbowroom.points.point import Expansion, Note, Point
 
 Kernel = Literal["gemm", "triad", "chain"]
 MoverName = Literal["h2d", "d2h", "both", "d2d", "sm_hbm", "sm_host", "sm_idle", "sm_target"]

@@ -8,10 +8,10 @@ import msgspec
 
 from elbowroom.experiments.common.sentences import grouped
 from elbowroom.experiments.common.sources import ContrastSource, difference, loss
+from elbowroom.points import GpuCase, running
+from elbowroom.points.gpu import Holders, Planned, how_held
 from elbowroom.results.quiet import STAND_IN
 from elbowroom.results.result import Kept, PointResult
-from elbowroom.workloads import GpuCase, running
-from elbowroom.workloads.gpu import Holders, Planned, how_held
 
 VICTIMS = {"gemm": "GEMM", "triad": "triad", "chain": "launch chain"}
 ENGINES = ("h2d", "d2h", "both", "d2d")

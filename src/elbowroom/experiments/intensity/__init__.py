@@ -27,7 +27,7 @@ from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
-from elbowroom.plan.point import Expansion
+from elbowroom.points.point import Expansion
 from elbowroom.results.curves import Onset, recovery
 from elbowroom.results.result import Finding, PointResult
 

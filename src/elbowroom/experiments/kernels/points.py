@@ -21,9 +21,9 @@ from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, single_place
 from elbowroom.plan.file import Natural, Plan
 from elbowroom.plan.placement import Seats
-from elbowroom.plan.point import Expansion, Note, Placement, Point
-from elbowroom.workloads import MatrixProgram, matrices
-from elbowroom.workloads.matrices import Build
+from elbowroom.points import MatrixProgram, matrices
+from elbowroom.points.matrices import Build
+from elbowroom.points.point import Expansion, Note, Placement, Point
 
 NAME = "kernels"
 

@@ -9,10 +9,10 @@ import msgspec
 
 from elbowroom.experiments.common.claims import Claim
 from elbowroom.experiments.common.sentences import Values, cores_text, grouped, hit, intensity_text, kept_text
+from elbowroom.points import MatrixProgram, running
 from elbowroom.results.judgement import Judgement, larger
 from elbowroom.results.result import Finding, Kept, PointResult, Summary
 from elbowroom.stats.interval import Interval
-from elbowroom.workloads import MatrixProgram, running
 
 TASKS = {"cg": "CG, dense", "cg-sparse": "CG, sparse", "gemm": "GEMM"}
 BUILDS = {"openmp": "OpenMP", "starpu": "StarPU"}

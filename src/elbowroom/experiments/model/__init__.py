@@ -25,7 +25,7 @@ from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
-from elbowroom.plan.point import Expansion, Note
+from elbowroom.points.point import Expansion, Note
 from elbowroom.results.curves import highest
 from elbowroom.results.result import Finding, PointResult
 

@@ -27,7 +27,7 @@ from elbowroom.experiments.placement.nodes import node_figures, node_findings
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
-from elbowroom.plan.point import Expansion, Note
+from elbowroom.points.point import Expansion, Note
 from elbowroom.results.curves import Onset
 from elbowroom.results.result import Finding, PointResult
 

@@ -12,10 +12,10 @@ import msgspec
 
 from elbowroom.experiments.common.claims import Claim
 from elbowroom.experiments.common.sentences import grouped, usable
+from elbowroom.points import RuntimeProgram, running
 from elbowroom.results.judgement import Judgement, larger, suffers
 from elbowroom.results.result import Added, PointResult
 from elbowroom.stats.interval import apart
-from elbowroom.workloads import RuntimeProgram, running
 
 Source = Literal["pool", "starpu"]
 

@@ -16,7 +16,7 @@ from elbowroom.plan.axes import core_counts, metric_of, with_control
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import find
-from elbowroom.plan.point import Expansion, Note, Placement, Point, Processes
+from elbowroom.points.point import Expansion, Note, Placement, Point, Processes
 
 Seat = tuple[Sequence[Core], Sequence[Core]]
 """Computing and communication cores of a process."""

@@ -9,11 +9,11 @@ import msgspec
 from elbowroom.experiments.common.sentences import Values, grouped, node_distance, size_text, usable
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import nic_node
+from elbowroom.points import RuntimeProgram, running
 from elbowroom.results.curves import affected
 from elbowroom.results.judgement import Judgement, larger, suffers, unanimous
 from elbowroom.results.result import Kept, PointResult
 from elbowroom.stats.interval import WithInterval
-from elbowroom.workloads import RuntimeProgram, running
 
 
 class LatencyCase(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from elbowroom.draw.numbers import number, size
 from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
+from elbowroom.points import RuntimeProgram, running
 from elbowroom.results.result import Added, PointResult
-from elbowroom.workloads import RuntimeProgram, running
 
 
 def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001

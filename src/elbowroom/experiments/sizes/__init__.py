@@ -33,7 +33,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import NONE
-from elbowroom.plan.point import Expansion, Note
+from elbowroom.points.point import Expansion, Note
 from elbowroom.results.curves import LatencyJump, steps
 from elbowroom.results.result import Finding, PointResult
 

@@ -20,7 +20,7 @@ from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.flow.prior import questions
 from elbowroom.models.load import Load, LoadPrediction, load_at, situation_of
 from elbowroom.models.prediction import NORMAL_90
-from elbowroom.plan.sizes import format_size
+from elbowroom.quantities import format_size
 from elbowroom.stats.interval import Interval
 
 UNKNOWN = {

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from elbowroom.draw.figure import Figure
 from elbowroom.machine.topology import Machine
+from elbowroom.points import ExtraneousAccesses
 from elbowroom.results.result import PointResult
 from elbowroom.studies import needs
 from elbowroom.studies.accesses import (
@@ -23,7 +24,6 @@ from elbowroom.studies.drawings import Draw, panels
 from elbowroom.studies.evidence import Evidence
 from elbowroom.studies.judgements import Only
 from elbowroom.studies.study import Exhibit, Measurement, Statement, Study
-from elbowroom.workloads import ExtraneousAccesses
 
 QUICK = {"access_step": "20000", "window_sizes": "10", "exchanges": "3"}
 

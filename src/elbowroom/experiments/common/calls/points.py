@@ -18,8 +18,7 @@ from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, node_pairs, with_neighbours
 from elbowroom.plan.file import Natural, Plan
 from elbowroom.plan.kernels import find
-from elbowroom.plan.point import Expansion, Note, Placement, Point
-from elbowroom.workloads.calls import (
+from elbowroom.points.calls import (
     COLLECTIVES,
     NEIGHBOURS,
     CallBesideComputation,
@@ -30,6 +29,7 @@ from elbowroom.workloads.calls import (
     Operation,
     Progress,
 )
+from elbowroom.points.point import Expansion, Note, Placement, Point
 
 Duration = Annotated[float, Meta(gt=0, le=60)]
 Neighbours = Annotated[int, Meta(ge=NEIGHBOURS[0], le=NEIGHBOURS[1])]

@@ -6,11 +6,11 @@ from collections.abc import Hashable, Sequence
 
 import msgspec
 
-from elbowroom.plan.sizes import format_cores
+from elbowroom.points import CallBesideComputation, running
+from elbowroom.quantities import format_cores
 from elbowroom.results.result import PointResult
 from elbowroom.stats.overlap.losses import PROGRESSES
 from elbowroom.stats.overlap.measures import OverlapMeasures
-from elbowroom.workloads import CallBesideComputation, running
 
 REASONS = {
     "contention": "contention",

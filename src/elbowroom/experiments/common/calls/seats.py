@@ -7,8 +7,8 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
-from elbowroom.plan.point import Note
-from elbowroom.plan.sizes import format_cores
+from elbowroom.points.point import Note
+from elbowroom.quantities import format_cores
 
 
 class RankCores(msgspec.Struct, frozen=True, kw_only=True):

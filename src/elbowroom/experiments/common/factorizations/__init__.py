@@ -10,7 +10,7 @@ import msgspec
 
 from elbowroom.experiments.common.factorizations import figures, findings, points, tables
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.plan.factorizations import Task
+from elbowroom.points.factorizations import Task
 
 
 def experiment_of(task: Task, question: str, keys: type[msgspec.Struct]) -> Experiment:

@@ -17,11 +17,11 @@ from elbowroom.experiments.common.factorizations.rows import (
 )
 from elbowroom.experiments.common.sentences import Values, hit, kept_text, nothing
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.factorizations import Task
+from elbowroom.points import FactorizationProgram, running
+from elbowroom.points.factorizations import Task
 from elbowroom.results.judgement import above
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Interval
-from elbowroom.workloads import FactorizationProgram, running
 
 LARGEST_RESIDUAL = 1e-12
 """Of a factorization that is right (apps/factorizations/factorizations.cpp)."""

@@ -15,11 +15,10 @@ from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, single_place
-from elbowroom.plan.factorizations import Task, parse_grid
 from elbowroom.plan.file import Natural, Plan, Positive, SizeOrNone
-from elbowroom.plan.point import Expansion, Note, Placement, Point
-from elbowroom.workloads import FactorizationProgram
-from elbowroom.workloads.factorizations import MOST_RANKS, Build
+from elbowroom.points import FactorizationProgram
+from elbowroom.points.factorizations import MOST_RANKS, Build, Task, parse_grid
+from elbowroom.points.point import Expansion, Note, Placement, Point
 
 
 class FactorizationKeys(msgspec.Struct, frozen=True, kw_only=True):

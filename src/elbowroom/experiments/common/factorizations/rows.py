@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from elbowroom.experiments.common.sentences import grouped
+from elbowroom.points import FactorizationProgram, running
 from elbowroom.results.result import Kept, PointResult, Summary
 from elbowroom.stats.interval import Interval
-from elbowroom.workloads import FactorizationProgram, running
 
 SCHEDULING = "scheduling"
 """The flag of points where two computing threads share a core."""

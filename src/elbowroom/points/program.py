@@ -5,19 +5,13 @@ sends messages through StarPU-MPI, or by MPI beside StarPU's polling workers.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
+from typing import Any, ClassVar, Literal, Union
 
 import msgspec
 
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.order import FIRST_TOUCH, START
-from elbowroom.plan.workload import OwnContrast, Startup, register
-from elbowroom.workloads.probe import ProbeWorkload, placements
-
-if TYPE_CHECKING:
-    from elbowroom.plan.file import Steady
-    from elbowroom.plan.point import Point, Unit
-
+from elbowroom.points.point import OwnContrast, Point, Startup, Steady, Unit, register
+from elbowroom.points.probe import FIRST_TOUCH, START, ProbeWorkload, placements
 
 START_UP = 120.0
 """Seconds that a program may take before its `hello` record: it makes and distributes matrices first."""

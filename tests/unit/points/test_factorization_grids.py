@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from elbowroom.errors import UsageError
-from elbowroom.plan.factorizations import count_flops, parse_grid
+from elbowroom.points.factorizations import count_flops, parse_grid
 
 
 @pytest.mark.parametrize(("text", "grid"), [("14x14", (14, 14)), ("1x196", (1, 196))])

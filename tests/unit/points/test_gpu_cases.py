@@ -10,9 +10,8 @@ import pytest
 from elbowroom.errors import UsageError
 from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import Device, GpuFacts, GpuLibrary
-from elbowroom.plan.file import Steady
-from elbowroom.plan.point import Point, Unit
-from elbowroom.workloads import GpuCase
+from elbowroom.points import GpuCase
+from elbowroom.points.point import Point, Steady, Unit
 from studies import SMALL
 
 FACTS = GpuFacts(

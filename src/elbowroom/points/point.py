@@ -1,28 +1,37 @@
-"""What a point runs: the interface of every workload, how workloads are found, and how a point is stored.
+"""What is measured: a point, the workload that it runs, and how both are stored.
 
-The workloads themselves are in elbowroom.workloads; no other code asks which of them a point has.
+The workloads themselves are in the other files of this package; no other code asks which of them a point has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from importlib.metadata import EntryPoint
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from elbowroom.errors import UsageError
+from elbowroom.machine.assessment import Failure
+from elbowroom.machine.gpu import GpuFacts
 from elbowroom.machine.topology import Machine
 from elbowroom.plugins import Registry, load, package_of, refused
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+Metric = Literal["latency", "bandwidth"]
+Pattern = Literal["pingpong", "receive", "bidirectional", "ring"]
+Reuse = Literal["same", "rotate", "off-cache"]
+Phase = Literal["A", "B", "AB", "S"]
+StreamPhase = Literal["C", "AC", "BC", "ABC"]
+"""Phases with a third stream C, alone and beside the two sides."""
+AnyPhase = Phase | StreamPhase
+Processes = Literal["node", "socket", "core"]
+"""What each process has of its own: a node, a socket, or a computing core and one to communicate."""
+Variant = Literal["none", "communication", "apart", "overlap"]
 
-    from elbowroom.machine.assessment import Failure
-    from elbowroom.machine.gpu import GpuFacts
-    from elbowroom.plan.file import Steady
-    from elbowroom.plan.point import AnyPhase, Point, Unit
+
+SETTINGS = ("core_khz", "uncore_khz", "turbo", "governor")
+"""Fields of a point that are held on every host; None: as it is."""
 
 FIRST_STORED = ("application", "extraneous", "program")
 """Keys that every stored point has, null for other workloads: release 0.1 wrote them so."""
@@ -31,6 +40,16 @@ ADDED_BY = "added_by"
 """Under which a stored point names the package of its workload, where it is not elbowroom's own."""
 
 _Mesh = TypeVar("_Mesh")
+
+
+class Steady(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Steady state (method.md, rule 2): samples of the moving window, its coefficient of variation, seconds
+    to wait.
+    """
+
+    window: Annotated[int, Meta(ge=2)] = 7
+    cov: Annotated[float, Meta(gt=0, lt=1)] = 0.05
+    limit: Annotated[float, Meta(gt=0)] = 1.0
 
 
 class Startup(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +93,7 @@ class Workload:
     @staticmethod
     def stored_types() -> Mapping[str, Any]:
         """The types of the plain data of all workloads, by key, for the JSON Schema of a point."""
-        return {key: member.stored_type() for key, member in members().items() if key}
+        return {key: member.stored_type() for key, member in _MEMBERS.items() if key}
 
     @staticmethod
     def decode(plain: Any) -> Workload:
@@ -284,13 +303,6 @@ def register(member: type[Workload]) -> type[Workload]:
 _MEMBERS: dict[str, type[Workload]] = {}
 
 
-@cache
-def members() -> Mapping[str, type[Workload]]:
-    """elbowroom's own workloads by key; imports elbowroom.workloads, where they register themselves."""
-    import_module("elbowroom.workloads")
-    return _MEMBERS
-
-
 def _added(entry: EntryPoint) -> type[Workload]:
     member = load(entry)
     if not isinstance(member, type) or not issubclass(member, Workload) or member.key != entry.name:
@@ -301,17 +313,16 @@ def _added(entry: EntryPoint) -> type[Workload]:
 WORKLOADS: Registry[type[Workload]] = Registry(
     "workloads",
     "workload",
-    built_in=lambda: tuple(members()),
-    own=lambda key: members()[key],
+    built_in=lambda: tuple(_MEMBERS),
+    own=_MEMBERS.__getitem__,
     added=_added,
 )
 """All workloads by key: elbowroom's own, and those of installed packages."""
 
 
-@cache
 def kernel_beside_messages() -> Workload:
     """What a point runs that says nothing else."""
-    return members()[""]()
+    return _MEMBERS[""]()
 
 
 def stored(point: msgspec.Struct, workload: Workload) -> dict[str, Any]:
@@ -351,3 +362,98 @@ def unstored(plain: Any) -> Any:
         if value is not None:
             point["workload"] = {key: value}
     return point
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one rank computes and communicates (used by `ring` with several processes per host)."""
+
+    rank: int
+    comp_cores: tuple[int, ...]
+    comm_cores: tuple[int, ...]
+    comp_node: int
+    comm_node: int
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """One combination of the axes of a plan. Cores and nodes carry the operating system's numbers.
+
+    `size` and `working_set` are bytes; `working_set` is per computing core, all arrays together; `n_other` of
+    the `n` computing cores are of another socket than the first, where a plan tells points apart by that;
+    `placements` say where each process of a host is; `workload` is what runs (a kernel beside messages; for
+    others `kernel` is `none`); `role` is `point` for what the plan measures and `control` for the
+    register-only kernel that shows whether the machine was quiet (docs/design/method.md, rule 15).
+    """
+
+    plan: str
+    kernel: str
+    n: int
+    size: int
+    comp_node: int
+    comm_node: int
+    comm_core: int
+    metric: Metric
+    comp_cores: tuple[int, ...] = ()
+    comm_cores: tuple[int, ...] = ()
+    peer_cores: tuple[int, ...] = ()
+    pattern: Pattern = "pingpong"
+    cursor: int = 1
+    working_set: int = 0
+    reuse: Reuse = "same"
+    computing_ranks: Literal["first", "all"] = "first"
+    processes: Processes = "node"
+    placements: tuple[Placement, ...] = ()
+    core_khz: int | None = None
+    uncore_khz: int | None = None
+    turbo: bool | None = None
+    governor: str | None = None
+    role: Literal["point", "control"] = "point"
+    sequence: tuple[Phase, ...] = ("A", "B", "AB", "AB", "B", "A")
+    window: float = 0.12
+    message_period: float = 0.0
+    observe: tuple[str, ...] = ()
+    scheduling: bool = False
+    n_other: int = 0
+    workload: Workload = msgspec.field(default_factory=kernel_beside_messages)
+
+    @property
+    def id(self) -> str:
+        """A readable name, equal for equal points and different for different ones within a plan."""
+        return self.workload.id(self)
+
+    def plain(self) -> dict[str, Any]:
+        """Plain data, as in a manifest."""
+        return stored(self, self.workload)
+
+    @property
+    def settings(self) -> dict[str, int | bool | str]:
+        """What every host of the job holds while the point is measured, by the names of machine.Settings."""
+        held = {name: getattr(self, name) for name in SETTINGS}
+        return {name: value for name, value in held.items() if value is not None}
+
+
+class Unit(msgspec.Struct, frozen=True, kw_only=True):
+    """What the probe is asked for at once and the journal keeps as one line: one repetition of one point.
+
+    `closing` marks the alone baselines that are measured again at the end of the run.
+    """
+
+    point: str
+    repetition: int
+    closing: bool = False
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the plan that this machine cannot answer (`n/a`), or that there was no time for (`left out`),
+    and why.
+    """
+
+    what: str
+    status: Literal["n/a", "left out"] = "n/a"
+    reason: str
+
+
+class Expansion(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan expanded for a machine: the points that can be measured and the notes for those that cannot."""
+
+    points: tuple[Point, ...]
+    notes: tuple[Note, ...]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.workload import Workload
+from elbowroom.points.point import Point, Steady, Unit, Workload
 
-if TYPE_CHECKING:
-    from elbowroom.plan.file import Steady
-    from elbowroom.plan.point import Point, Unit
+CACHES = 4  # docs/design/method.md, rule 8: computing arrays are at least 4 times the last-level cache
 
 # For the estimate only, on the safe side: a slow exchange, the way into the steady state, the probe's work
 # around a phase and around a unit.
@@ -20,6 +18,8 @@ SLOW_EXCHANGE = 5e9  # B/s, shared memory by copying and 100 Gb/s networks are f
 ROUND_TRIPS = 3
 PHASE_OVERHEAD = 0.012  # s
 UNIT_OVERHEAD = 0.03  # s
+START = 1.5  # s, MPI and the first contact
+FIRST_TOUCH = 2e9  # B/s and core, page faults included
 
 
 class ProbeWorkload(Workload):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from elbowroom.errors import UsageError
-from elbowroom.plan.sizes import format_cores, format_size, parse_cores, parse_size
+from elbowroom.quantities import format_cores, format_size, parse_cores, parse_size
 
 
 @pytest.mark.parametrize(

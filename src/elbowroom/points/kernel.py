@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.sizes import format_size
-from elbowroom.plan.workload import register
-from elbowroom.workloads.probe import ProbeWorkload, message_id, role_id
-
-if TYPE_CHECKING:
-    from elbowroom.plan.point import Phase, Point
+from elbowroom.points.point import Phase, Point, register
+from elbowroom.points.probe import ProbeWorkload, message_id, role_id
+from elbowroom.quantities import format_size
 
 CLOSING: tuple[Phase, ...] = ("A", "B", "B", "A")
 """Phases of a baseline that is measured again at the end."""

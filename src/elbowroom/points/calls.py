@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import msgspec
 from msgspec import Meta
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.sizes import format_size
-from elbowroom.plan.workload import register
-from elbowroom.workloads.probe import SLOW_EXCHANGE, UNIT_OVERHEAD, ProbeWorkload, role_id
-
-if TYPE_CHECKING:
-    from elbowroom.plan.file import Steady
-    from elbowroom.plan.point import Phase, Point, Unit
+from elbowroom.points.point import Phase, Point, Steady, Unit, register
+from elbowroom.points.probe import SLOW_EXCHANGE, UNIT_OVERHEAD, ProbeWorkload, role_id
+from elbowroom.quantities import format_size
 
 Collective = Literal["bcast", "reduce", "allreduce", "allgather", "alltoall", "reduce_scatter", "barrier"]
 Messages = Literal["pingpong", "exchange"]

@@ -4,20 +4,23 @@ data travel in broadcasts, or in a message for each recipient.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+import re
+from typing import ClassVar, Literal
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.factorizations import MOST_TILES, Task, count_flops
-from elbowroom.plan.workload import Startup
-from elbowroom.workloads.program import START_UP, SolverProgram, cores_each
-
-if TYPE_CHECKING:
-    from elbowroom.plan.point import AnyPhase, Point
+from elbowroom.points.point import AnyPhase, Point, Startup
+from elbowroom.points.program import START_UP, SolverProgram, cores_each
 
 Build = Literal["inline", "starpu"]
+Task = Literal["cholesky", "qr"]
+
+MOST_TILES = 1000
+"""On a side, as in apps/factorizations. More take hours to simulate."""
+
+_GRID = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})")
 
 ELEMENT = 8
 """Bytes of a number."""
@@ -157,3 +160,21 @@ def check(program: FactorizationProgram, machine: Machine) -> None:
             value=program.block,
             hint="give smaller or fewer tiles",
         )
+
+
+def parse_grid(grid: str | int) -> tuple[int, int]:
+    """Rows and columns of processes of `14x14`; UsageError for anything else."""
+    match = _GRID.fullmatch(str(grid))
+    if match is None:
+        raise UsageError("is not rows x columns", field="grid", value=grid, hint="for instance 2x2")
+    return int(match[1]), int(match[2])
+
+
+def count_flops(task: Task, rows: int, columns: int) -> float:
+    """Operations to factorize a matrix of `rows` x `columns` elements to the leading orders, as LAPACK
+    counts them (Working Note 41, Appendix C); those of tiled QR are more.
+    """
+    if task == "cholesky":
+        return rows**3 / 3
+    small, large = min(rows, columns), max(rows, columns)
+    return 2 * small**2 * (large - small / 3)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.sizes import format_size
-from elbowroom.plan.workload import register
+from elbowroom.points.kernel import check_memory
+from elbowroom.points.point import Point, Steady, Unit, register
+from elbowroom.points.probe import ProbeWorkload, message_id, role_id
+from elbowroom.quantities import format_size
 from elbowroom.schemas import WRITTEN
-from elbowroom.workloads.kernel import check_memory
-from elbowroom.workloads.probe import ProbeWorkload, message_id, role_id
-
-if TYPE_CHECKING:
-    from elbowroom.plan.file import Steady
-    from elbowroom.plan.point import Point, Unit
 
 # For the ETA only, on the safe side.
 SMALL = 8_000_000  # bytes up to which most of them stay in some cache

@@ -7,21 +7,17 @@ mover.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import GpuFacts
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.order import FIRST_TOUCH, START
-from elbowroom.plan.sizes import format_size
-from elbowroom.plan.workload import Startup, Workload, register
-
-if TYPE_CHECKING:
-    from elbowroom.machine.assessment import Failure
-    from elbowroom.plan.file import Steady
-    from elbowroom.plan.point import AnyPhase, Point, Unit
+from elbowroom.points.point import AnyPhase, Point, Startup, Steady, Unit, Workload, register
+from elbowroom.points.probe import FIRST_TOUCH, START
+from elbowroom.quantities import format_size
 
 Victim = Literal["cores", "gemm", "triad", "chain", "copy"]
 Mover = Literal["copy", "messages", "sm_copy", "sm_idle", "sm_target"]

@@ -1,20 +1,20 @@
-"""What points run, a file for each workload; importing the package makes them known (plan/workload.py)."""
+"""What points run, a file for each workload; importing the package makes them known (points/point.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from elbowroom.plan.workload import Workload
-from elbowroom.workloads.accesses import ExtraneousAccesses
-from elbowroom.workloads.broadcasts import Forwarding
-from elbowroom.workloads.calls import CallBesideComputation
-from elbowroom.workloads.factorizations import FactorizationProgram
-from elbowroom.workloads.gpu import GpuCase
-from elbowroom.workloads.kernel import KernelBesideMessages
-from elbowroom.workloads.matrices import MatrixProgram
-from elbowroom.workloads.program import AppProgram, RuntimeProgram
-from elbowroom.workloads.steps import ApplicationSteps, Losses
+from elbowroom.points.accesses import ExtraneousAccesses
+from elbowroom.points.broadcasts import Forwarding
+from elbowroom.points.calls import CallBesideComputation
+from elbowroom.points.factorizations import FactorizationProgram
+from elbowroom.points.gpu import GpuCase
+from elbowroom.points.kernel import KernelBesideMessages
+from elbowroom.points.matrices import MatrixProgram
+from elbowroom.points.point import Workload
+from elbowroom.points.program import AppProgram, RuntimeProgram
+from elbowroom.points.steps import ApplicationSteps, Losses
 
 __all__ = [
     "AppProgram",

@@ -6,17 +6,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.placement import CACHES
-from elbowroom.workloads.program import SolverProgram, cores_each
-
-if TYPE_CHECKING:
-    from elbowroom.plan.point import Point
+from elbowroom.points.point import Point
+from elbowroom.points.probe import CACHES
+from elbowroom.points.program import SolverProgram, cores_each
 
 Build = Literal["openmp", "starpu"]
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.point import Variant
-from elbowroom.plan.workload import Startup, Workload, register
-from elbowroom.workloads.probe import UNIT_OVERHEAD
-from elbowroom.workloads.program import startup_settings
-
-if TYPE_CHECKING:
-    from elbowroom.plan.file import Steady
-    from elbowroom.plan.point import Point, Unit
+from elbowroom.points.point import Point, Startup, Steady, Unit, Variant, Workload, register
+from elbowroom.points.probe import UNIT_OVERHEAD
+from elbowroom.points.program import startup_settings
 
 _Mesh = TypeVar("_Mesh")
+
+CELL_FLOPS = 12
+"""Operations of a cell in a step: three for each of its faces (apps/diffusion/sweep.hpp)."""
 
 # For the estimate only, on the safe side: all processes share one slow memory.
 CELL_BYTES = 80  # moved for one cell in one step

@@ -9,11 +9,10 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.point import Point
-from elbowroom.plan.workload import Startup, register
-from elbowroom.workloads.probe import ROUND_TRIPS, SLOW_EXCHANGE, ProbeWorkload
-from elbowroom.workloads.program import START_UP, startup_settings
-from elbowroom.workloads.steps import Losses
+from elbowroom.points.point import Point, Startup, register
+from elbowroom.points.probe import ROUND_TRIPS, SLOW_EXCHANGE, ProbeWorkload
+from elbowroom.points.program import START_UP, startup_settings
+from elbowroom.points.steps import Losses
 
 PROGRAM = "forwarder"
 
