@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from elbowroom import api
 from elbowroom.api import PUBLIC
 from elbowroom.version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from elbowroom.api import *  # noqa: F403
-else:
-    __all__ = ["__version__", *sorted(PUBLIC)]
+__all__ = ["__version__", *sorted(PUBLIC)]
 
 
 def __getattr__(name: str) -> Any:

@@ -154,7 +154,8 @@ def _members(options: type[Any]) -> tuple[Member, ...]:
         part = field.metadata.get(_INCLUDED)
         if part is None:
             declared = field.metadata.get(_DECLARED)
-            listed.append(Member(field.name, declared, field.default, field.type, None))
+            place = options.__module__
+            listed.append(Member(field.name, declared, field.default, field.type, place, None))
         else:
             listed += part.members(field.name)
     names = [member.name for member in listed]
@@ -184,6 +185,8 @@ class Member(NamedTuple):
     declared: Declared | None
     default: Any
     annotation: Any
+    place: str
+    """The module that declares it."""
     holder: str | None
     """The field that holds the options which this one is of."""
 

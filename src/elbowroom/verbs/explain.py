@@ -75,7 +75,7 @@ class Explain(Verb):
             observed, runs[0].machine, kernel=self.kernel, n=self.cores, size=self.size
         )
         if self.out is not None:
-            save_explanation(explanation, self.out)
+            save(explanation, Path(self.out))
         return explanation
 
     def print(self, result: Explanation) -> None:
@@ -95,7 +95,7 @@ def explanation_figures(explanation: Explanation) -> tuple[Figure, ...]:
     return figures(explanation.shown, explanation.cases)
 
 
-def save_explanation(explanation: Explanation, path: Path | str) -> Path:
+def save(explanation: Explanation, path: Path) -> None:
     """Writes the figures as one .png or .svg."""
     from elbowroom.draw.files import save_panels
 
@@ -108,8 +108,7 @@ def save_explanation(explanation: Explanation, path: Path | str) -> Path:
             hint="measure one: elbowroom run contrast",
         )
     where = f"{explanation.machine}{' (virtual)' if explanation.virtual else ''}"
-    save_panels(drawn, Path(path), columns=2, title=f"Where it comes from: {where}", shared=False)
-    return Path(path)
+    save_panels(drawn, path, columns=2, title=f"Where it comes from: {where}", shared=False)
 
 
 def _one_machine(runs: list[Run]) -> None:
