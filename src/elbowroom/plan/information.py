@@ -59,7 +59,8 @@ def _farthest_first(points: Sequence[Point]) -> list[int]:
     numbers, names, level = _coordinates(points)
     order: list[int] = []
     nearest = np.full(len(points), np.inf)
-    last = max(range(len(points)), key=lambda index: (points[index].n, points[index].size, -index))
+    ends = np.flatnonzero(level == level.min()).tolist()
+    last = max(ends, key=lambda index: (points[index].n, points[index].size, -index))
     for current in range(int(level.max()) + 1):
         left = level == current
         for _ in range(int(left.sum())):

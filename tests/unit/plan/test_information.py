@@ -5,12 +5,18 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from elbowroom.experiments.plans import Overrides, apply, load
+from elbowroom.experiments.plans import names as plan_names
+from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand, is_control
 from elbowroom.plan.information import by_information, levels
 from elbowroom.points.point import Point
 from studies import HENRI, SMALL
+
+POLLING = expand(load("polling"), HENRI).points
 
 
 def ordered(name: str) -> list[Point]:
@@ -18,12 +24,20 @@ def ordered(name: str) -> list[Point]:
     return list(by_information(expand(apply(load(name), Overrides(kernels=("triad",))), HENRI).points))
 
 
-@pytest.mark.parametrize("name", ["quick", "cores", "placement", "sizes", "intensity"])
-def test_every_point_is_there_once_and_the_control_comes_first(name: str) -> None:
-    points = expand(load(name), HENRI).points
-    found = by_information(points)
-    assert sorted(point.id for point in found) == sorted(point.id for point in points)
-    assert is_control(found[0], points)
+@pytest.mark.parametrize("machine", [HENRI, SMALL], ids=["henri", "small"])
+@pytest.mark.parametrize("name", plan_names())
+def test_every_point_is_there_once_and_the_control_comes_first(name: str, machine: Machine) -> None:
+    points = expand(load(name), machine).points
+    ordered_points = by_information(points)
+    assert sorted(point.id for point in ordered_points) == sorted(point.id for point in points)
+    assert is_control(ordered_points[0], points) or not any(is_control(point, points) for point in points)
+
+
+@given(kept=st.sets(st.integers(0, 200), min_size=1))
+def test_every_point_of_a_part_of_a_plan_is_there_once(kept: set[int]) -> None:
+    """No point of the part may have the ends of all axes."""
+    points = [point for number, point in enumerate(POLLING) if number in kept]
+    assert sorted(point.id for point in by_information(points)) == sorted(point.id for point in points)
 
 
 def test_the_ends_of_an_axis_come_before_its_middle_and_the_middle_before_the_quarters() -> None:
