@@ -31,7 +31,6 @@ from command import Command, status
 from trace_mpi import c_wrapper
 
 from elbowroom import api
-from elbowroom.api.quantities import parse_rate
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, spec_of
 from elbowroom.launch.nic import NicSettings
@@ -40,6 +39,7 @@ from elbowroom.profile.curve import NicCurve
 from elbowroom.profile.profile import read_profile
 from elbowroom.profile.spans import union
 from elbowroom.profile.transfers import Transfers, read_transfers
+from elbowroom.quantities import parse_bandwidth
 
 LIMIT = 0.05
 SENDERS = Path(__file__).with_name("senders.c")
@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     mpi = find_mpi(arguments.mpi)
-    bandwidth = parse_rate(arguments.bandwidth, "bandwidth")
+    bandwidth = parse_bandwidth(arguments.bandwidth, "bandwidth")
     nic = NicSettings(bandwidth=bandwidth, ranks_per_node=arguments.senders)
     calibration = api.calibrate_network(nic=nic, mpi=spec_of(mpi), repeat=min(3, arguments.repeat))
     assert calibration.curve is not None

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from elbowroom.draw import numbers
+from elbowroom.quantities import interval, number
 from elbowroom.report.page import Page
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed (test extras)")
@@ -95,8 +95,8 @@ def test_pointing_at_a_point_shows_its_own_values(browser: Browser, opened: Call
         assert kept
         text = browser.find_element(By.ID, "tip").text
         for value in (alone.median, alone.d1, alone.d9):
-            assert numbers.number(value) in text
-        assert numbers.interval(kept.value, kept.low, kept.high) in text
+            assert number(value) in text
+        assert interval(kept.value, kept.low, kept.high) in text
         assert f"{result.n} computing cores" in text
         assert re.search(r"samples\s+20", text)
 
@@ -111,7 +111,7 @@ def test_the_arrow_keys_read_the_same_values_as_the_pointer(
     together = page.figures[0].series[1]
     tip = browser.find_element(By.ID, "tip")
     assert together.name in tip.text
-    assert numbers.number(together.y[1]) in tip.text
+    assert number(together.y[1]) in tip.text
     figure.send_keys(Keys.ESCAPE)
     assert not tip.is_displayed()
 
@@ -128,7 +128,7 @@ def test_values_that_are_not_those_of_the_table_are_read_from_the_curve(
     opened(msgspec.structs.replace(page, figures=(figure,)))
     drawn = first_figure(browser)
     browser.execute_script("arguments[0].focus({focusVisible: true})", drawn)
-    assert numbers.number(scaled.y[0]) in browser.find_element(By.ID, "tip").text
+    assert number(scaled.y[0]) in browser.find_element(By.ID, "tip").text
 
 
 def test_the_table_sorts_by_a_column_both_ways_and_keeps_missing_values_last(
@@ -139,10 +139,10 @@ def test_the_table_sorts_by_a_column_both_ways_and_keeps_missing_values_last(
     button = browser.find_element(By.CSS_SELECTOR, "button[aria-label='sort by communication alone']")
     cell = column(browser, button)
     button.click()
-    assert table_rows(browser)[0][cell].startswith(numbers.number(measured[0]))
+    assert table_rows(browser)[0][cell].startswith(number(measured[0]))
     button.click()
     rows = table_rows(browser)
-    assert rows[0][cell].startswith(numbers.number(measured[-1]))
+    assert rows[0][cell].startswith(number(measured[-1]))
     assert rows[0][cell] != "–"
     button.click()
     assert [row[1] for row in table_rows(browser)[:5]] == ["1", "2", "3", "4", "5"]
@@ -231,7 +231,7 @@ def test_clicking_a_row_shows_the_whole_point_and_paints_its_cores(
     result = next(r for r in page.results if "wrong_node" in r.flags)
     text = browser.find_element(By.ID, "point-details").text
     assert result.comp.together
-    assert numbers.number(result.comp.together.d9) in text
+    assert number(result.comp.together.d9) in text
     assert "another NUMA node than requested" in text
     live = browser.execute_script(
         "return [...document.querySelectorAll('.core.live.comp')].map(c => Number(c.dataset.core))"

@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from elbowroom.draw import numbers
 from elbowroom.models import published
 from elbowroom.models.curves import STREAMS, Situation
 from elbowroom.models.document import Document
 from elbowroom.models.predict import predict
 from elbowroom.models.prediction import Prediction
 from elbowroom.models.published import of_published
+from elbowroom.quantities import number
 from elbowroom.report.page import Page
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed (test extras)")
@@ -163,8 +163,8 @@ def cells(prediction: Prediction) -> list[list[str]]:
 
     def text(stream: str) -> str:
         found = getattr(prediction, stream)
-        low, high = numbers.number(found.low), numbers.number(found.high)
-        return f"{numbers.number(found.value)} [{low}, {high}]"
+        low, high = number(found.low), number(found.high)
+        return f"{number(found.value)} [{low}, {high}]"
 
     return [
         [name, text(f"{side}_alone"), text(f"{side}_together")]
@@ -189,7 +189,7 @@ def test_the_sliders_are_moved_by_keys_and_the_table_says_what_python_says(
     (expected,) = predict(document, [at])
     assert [row[:3] for row in table(browser)] == cells(expected)
     kept = round(expected.comm_together.value / expected.comm_alone.value, 3)
-    assert table(browser)[1][3] == numbers.number(kept)
+    assert table(browser)[1][3] == number(kept)
     assert slider(browser, "n").get_attribute("aria-valuetext") == "16 cores of 18"
 
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from elbowroom.advise.gpu_advice import GpuAdvice, GpuAnswer, GpuConfiguration
 from elbowroom.advise.gpu_job import GpuJob
 from elbowroom.advise.gpu_steps import GpuSteps, setups_of, steps
-from elbowroom.advise.reasons import percent, seconds
 from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
 from elbowroom.models.gpu.model import GpuModel
 from elbowroom.models.gpu.words import LINKS
 from elbowroom.models.load import Computing, Copy, Load
 from elbowroom.models.predict import predict_loads
+from elbowroom.quantities import percent, short_time
 from elbowroom.stats.interval import Interval
 from elbowroom.version import __version__
 
@@ -120,7 +120,7 @@ def _configuration(known: GpuSteps, place: int) -> GpuConfiguration:
 def _sentence(known: GpuSteps, best: int, now: int | None, gain: Interval | None) -> str:
     setup, total = known.setups[best], float(known.totals[0, best])
     if now is None or gain is None:
-        return f"Best of {len(known.setups)} setups: {setup.text()}; a step then takes {seconds(total)}."
+        return f"Best of {len(known.setups)} setups: {setup.text()}; a step then takes {short_time(total)}."
     if best == now:
         return "Keep the present setup: no other one is faster."
     if gain.low <= 0:

@@ -10,7 +10,7 @@ from msgspec import Meta
 from elbowroom.advise.job import SizeText, as_written
 from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import UsageError
-from elbowroom.quantities import parse_size
+from elbowroom.quantities import parse_size, plural
 
 Positive = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
@@ -31,7 +31,7 @@ class GpuSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def text(self) -> str:
         """For people."""
-        sms = f"{self.sms} SM{'s' if self.sms != 1 else ''}"
+        sms = plural(self.sms, "SM")
         names = {"copy": "a copy engine", "sm_copy": f"{sms} beside the kernel",
                  "planned": f"{sms} that the kernel is planned without"}  # fmt: skip
         return names[self.way] + (f", buffer on node {self.node}" if self.node >= 0 else "")

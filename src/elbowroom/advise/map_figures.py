@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.advise.contention_map import LOSES, ContentionMap, Spot, who_loses
-from elbowroom.advise.reasons import seconds
 from elbowroom.advise.setups import comm_socket
-from elbowroom.draw import numbers, scales
+from elbowroom.draw import scales
 from elbowroom.draw.figure import Arrow, Axis, Field, Figure, Label, NamedRegion, Second, Series
 from elbowroom.models.curves import Shape
-from elbowroom.quantities import format_size
+from elbowroom.quantities import format_size, number, plural, short_time
 
 Array = NDArray[np.float64]
 Grid = tuple[tuple[float, ...], ...]
@@ -57,7 +56,7 @@ def placement(chart: ContentionMap, shape: Shape) -> str:
             at.comp_node if chart.axis == "cores_other" or at.comp_node_other is None else at.comp_node_other
         )
         which = "first" if chart.axis == "cores_other" else "second"
-        parts.append(f"{other} core{'s' if other > 1 else ''} of the {which} socket on node {node}")
+        parts.append(f"{plural(other, 'core')} of the {which} socket on node {node}")
     parts.append(f"messages on node {at.comm_node}")
     if at.comm_threads > 1:
         parts.append(f"{at.comm_threads} communication threads")
@@ -152,7 +151,7 @@ def _regions(chart: ContentionMap) -> tuple[NamedRegion, ...]:
 
 def _times(chart: ContentionMap, where: str, place: int, least: float) -> Figure:
     shades = Field(
-        name=f"time of a step / shortest time ({seconds(least)})",
+        name=f"time of a step / shortest time ({short_time(least)})",
         drawn="shades",
         x=_xs(chart),
         y=_ys(chart),
@@ -163,7 +162,7 @@ def _times(chart: ContentionMap, where: str, place: int, least: float) -> Figure
             *(f"{a:g} – {b:g}" for a, b in pairwise(LONGER)),
             f"over {LONGER[-1]:g}",
         ),
-        readings=_readings(chart, lambda j, i: seconds(float(chart.total[j, i]))),
+        readings=_readings(chart, lambda j, i: short_time(float(chart.total[j, i]))),
         rows=_rows(chart),
         value="a step takes",
     )
@@ -174,7 +173,7 @@ def _times(chart: ContentionMap, where: str, place: int, least: float) -> Figure
         y=shades.y,
         values=shades.values,
         levels=LONGER,
-        texts=tuple(seconds(least * longer) for longer in LONGER),
+        texts=tuple(short_time(least * longer) for longer in LONGER),
     )
     return Figure(
         name=f"map-times-{place}",
@@ -265,7 +264,7 @@ def _rate_ticks(chart: ContentionMap) -> tuple[tuple[float, str], ...]:
     """At round numbers of GB/s, or at each number of cores where there are few."""
     each, counts = chart.one_core / 1e3, chart.counts
     if len(counts) < FEW:
-        return tuple((float(count), numbers.number(count * each, 3)) for count in counts)
+        return tuple((float(count), number(count * each, 3)) for count in counts)
     ends = (counts[0] * each, counts[-1] * each)
     ticks = scales.axis_scale(Axis(label=""), ends, from_zero=False).ticks
     return tuple((tick.value / each, tick.label) for tick in ticks if ends[0] <= tick.value <= ends[1])
@@ -275,7 +274,7 @@ def _sizes(chart: ContentionMap) -> Axis:
     axis = Axis(label=SIZES, scale="log2", bytes=True)
     labelled = [round(t.value) for t in scales.axis_scale(axis, _ys(chart), from_zero=False).ticks if t.label]
     rates = dict(zip(chart.sizes, chart.size_rates, strict=True))
-    ticks = tuple((float(size), numbers.number(rates[size] / 1e3, 3)) for size in labelled if size in rates)
+    ticks = tuple((float(size), number(rates[size] / 1e3, 3)) for size in labelled if size in rates)
     second = Second(label="bandwidth of messages alone (GB/s)", ticks=ticks)
     return Axis(label=SIZES, scale="log2", bytes=True, second=second)
 
@@ -325,7 +324,7 @@ def _text(spot: Spot) -> str:
         if spot.setup.overlap
         else "no overlap"
     )
-    return f"{NAMES[spot.name]}: {seconds(spot.total.value)}\n{kept}"
+    return f"{NAMES[spot.name]}: {short_time(spot.total.value)}\n{kept}"
 
 
 def _arrow_text(chart: ContentionMap) -> str:

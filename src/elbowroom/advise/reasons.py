@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from elbowroom.advise.advice import Choice
 from elbowroom.advise.collectives import FORMS, POLICIES, WAY
 from elbowroom.advise.gains import Predicted
-from elbowroom.draw.numbers import number
-from elbowroom.quantities import format_size
+from elbowroom.quantities import format_size, number, percent, plural, short_time
 from elbowroom.stats.interval import Interval
 
 FULL = 0.97
@@ -26,11 +25,11 @@ def headline(present: Predicted, advised: Predicted, whole: Interval, choices: S
         more = ""
         if best is not None and best.high > 0:
             more = f"; a single change could gain at most {percent(best.high)}"
-        return f"No advice: no change gains significantly over {seconds(present.total)} per step{more}."
+        return f"No advice: no change gains significantly over {short_time(present.total)} per step{more}."
     names = [choice.axis for choice in choices if choice.now != choice.advised]
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     return (
-        f"Change {listed}: {seconds(advised.total)} instead of {seconds(present.total)} per step, "
+        f"Change {listed}: {short_time(advised.total)} instead of {short_time(present.total)} per step, "
         f"{percent(whole.value)} less ({percent(whole.low)} to {percent(whole.high)})."
     )
 
@@ -104,20 +103,20 @@ def _because(axis: str, back: Predicted, advised: Predicted, counted: Sequence[f
         return _scaled(back, advised)
     if axis in WAY:
         return (
-            f"{seconds(advised.collective)} of the collective are exposed in a step instead of "
-            f"{seconds(back.collective)}"
+            f"{short_time(advised.collective)} of the collective are exposed in a step instead of "
+            f"{short_time(back.collective)}"
         )
     if axis == "w":
         return (
-            f"the accelerators take {seconds(advised.t_acc)}, and the cores and the communication "
-            f"{seconds(advised.total - advised.separator)}, instead of {seconds(back.t_acc)} and "
-            f"{seconds(back.total - back.separator)}"
+            f"the accelerators take {short_time(advised.t_acc)}, and the cores and the communication "
+            f"{short_time(advised.total - advised.separator)}, instead of {short_time(back.t_acc)} and "
+            f"{short_time(back.total - back.separator)}"
         )
     parts = []
     if counted:
         fewer = getattr(advised.setup, axis) < getattr(back.setup, axis)
         if fewer and advised.setup.overlap and advised.t_comm > advised.t_comp:
-            alone = f"{seconds(advised.t_comm)} and {seconds(advised.t_comp)}, each alone"
+            alone = f"{short_time(advised.t_comm)} and {short_time(advised.t_comp)}, each alone"
             parts.append(f"communication takes longer than computation ({alone})")
         parts.append(_full(counted, getattr(advised.setup, axis)))
     parts.append(_differences(advised, back))
@@ -129,9 +128,9 @@ def _scaled(back: Predicted, advised: Predicted) -> str:
     ideal = advised.setup.nodes / back.setup.nodes
     share = back.total / advised.total / ideal
     return (
-        f"a node computes {seconds(advised.t_comp)} instead of {seconds(back.t_comp)} and communicates "
-        f"{seconds(advised.t_comm)} instead of {seconds(back.t_comm)}, each alone; {share:.0%} of the ideal "
-        "speedup"
+        f"a node computes {short_time(advised.t_comp)} instead of {short_time(back.t_comp)} and communicates "
+        f"{short_time(advised.t_comm)} instead of {short_time(back.t_comm)}, each alone; {share:.0%} of the "
+        "ideal speedup"
     )
 
 
@@ -143,7 +142,7 @@ def _full(counted: Sequence[float], advised: int) -> str:
         if advised == len(counted):
             return f"computation alone gains from every core, up to {rate(most)}"
         return ""
-    cores = f"{enough} core{'s' if enough > 1 else ''}"
+    cores = plural(enough, "core")
     return f"computation alone reaches {rate(counted[enough - 1])} of at most {rate(most)} with {cores}"
 
 
@@ -162,7 +161,7 @@ def _differences(advised: Predicted, other: Predicted) -> str:
         if abs(mine / its - 1) > ALIKE:
             parts.append(f"{side} alone reaches {rate(mine)} instead of {rate(its)}")
     if not parts:
-        parts = [f"a step takes {seconds(advised.total)} instead of {seconds(other.total)}"]
+        parts = [f"a step takes {short_time(advised.total)} instead of {short_time(other.total)}"]
     return ", ".join(parts)
 
 
@@ -176,26 +175,8 @@ def _pace(back: Predicted, advised: Predicted) -> str:
         and advised.setup.cores + advised.setup.cores_other - back.setup.cores - back.setup.cores_other
     )
     but = "but" if pace > 1 else "and"
-    more = (
-        f", {but} without overlap {freed} more core{'s' if freed > 1 else ''} can compute"
-        if freed > 0
-        else ""
-    )
-    return f"{together}{more}; a step takes {seconds(advised.total)} instead of {seconds(back.total)}"
-
-
-def percent(value: float, *, sign: bool = False) -> str:
-    """A share as `12.3 %`."""
-    text = f"{100 * value:{'+' if sign else ''}.1f}"
-    return f"{'0.0' if float(text) == 0 else text} %"
-
-
-def seconds(value: float) -> str:
-    """A time in s as text, in s, ms or us."""
-    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
-        if value * factor >= 1 or unit == "us":
-            return f"{number(value * factor, 3)} {unit}"
-    raise AssertionError
+    more = f", {but} without overlap {plural(freed, 'more core')} can compute" if freed > 0 else ""
+    return f"{together}{more}; a step takes {short_time(advised.total)} instead of {short_time(back.total)}"
 
 
 def rate(value: float) -> str:

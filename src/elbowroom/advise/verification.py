@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from elbowroom.advise.advice import Advice, Configuration
 from elbowroom.advise.job import Job
-from elbowroom.advise.reasons import percent, seconds
 from elbowroom.advise.setups import differing
 from elbowroom.advise.steps import MEGA, Array, SetupRates, steps
-from elbowroom.draw.numbers import with_span
 from elbowroom.errors import UsageError
 from elbowroom.models.document import LEVEL
+from elbowroom.quantities import percent, short_time, with_span
 from elbowroom.stats.bootstrap import RESAMPLES, estimate, medians, weights
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import FEWEST
@@ -166,7 +165,8 @@ def _doubts(repetitions: int, *measured: Interval) -> list[str]:
     for name, item in zip(("present", "other"), measured, strict=True):
         if max(item.high / item.value, item.value / item.low) > 1 + WIDE:
             doubts.append(
-                f"The {name} step takes {seconds(item.low)} to {seconds(item.high)}: the interval is wide."
+                f"The {name} step takes {short_time(item.low)} to {short_time(item.high)}: the interval is "
+                "wide."
             )
     return doubts
 

@@ -14,8 +14,6 @@ from elbowroom.advise.advice import Configuration as Configuration
 from elbowroom.advise.contention_map import check_shown
 from elbowroom.advise.contention_map import contention_maps as mapped
 from elbowroom.advise.map_figures import figures
-from elbowroom.advise.reasons import percent as percent
-from elbowroom.advise.reasons import seconds as seconds
 from elbowroom.advise.setups import differing as differing
 from elbowroom.advise.verification import Compared as Compared
 from elbowroom.advise.verification import span as span

@@ -22,7 +22,6 @@ from elbowroom.broadcast.simulated import BroadcastRequest as BroadcastRequest
 from elbowroom.broadcast.simulated import SimulatedBroadcast as SimulatedBroadcast
 from elbowroom.broadcast.simulated import parse_latency as parse_latency
 from elbowroom.broadcast.simulated import parse_priorities as parse_priorities
-from elbowroom.broadcast.simulated import parse_rate as parse_rate
 from elbowroom.broadcast.simulated import usual_segment
 from elbowroom.documents import DocumentFormat
 from elbowroom.draw.files import save_panels

@@ -13,7 +13,6 @@ import msgspec
 from elbowroom.api.gpu_models import gpu_part
 from elbowroom.api.measurement import dry_run
 from elbowroom.api.models import Evaluation, Model, evaluation, load_model
-from elbowroom.api.quantities import duration
 from elbowroom.api.runs import Run, chatter, open
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides
@@ -35,7 +34,7 @@ from elbowroom.models.published import MachineErrors
 from elbowroom.models.run_data import collect, layout_of
 from elbowroom.plan.kernels import find
 from elbowroom.points.point import Note
-from elbowroom.quantities import format_size
+from elbowroom.quantities import duration, format_size
 from elbowroom.store.curves import KERNEL, SIZE, read_curves
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ import msgspec
 
 from elbowroom.advise.advice import Advice
 from elbowroom.advise.job import Setup
-from elbowroom.advise.reasons import percent, seconds
 from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
 from elbowroom.api.advice import verify_advice
@@ -41,6 +40,7 @@ from elbowroom.measure.session import Stopped, default_out, stopped_by_signals
 from elbowroom.profile.cores import sharing
 from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import ProfiledJob, counted_bytes
+from elbowroom.quantities import percent, short_time
 
 FAR = 0.25
 """A predicted step that differs more from the measured one is mentioned."""
@@ -316,8 +316,8 @@ def _doubts(found: ProfiledSteps, machine: MachineModel, advice: Advice, error: 
         doubts.append("The model was measured on a machine that was not quiet: measure again.")
     if abs(error) > FAR:
         doubts.append(
-            f"A step took {seconds(found.steps.duration.trimmed)}, and the model predicts "
-            f"{seconds(advice.now.total.value)} ({percent(error, sign=True)}): the program does something "
+            f"A step took {short_time(found.steps.duration.trimmed)}, and the model predicts "
+            f"{short_time(advice.now.total.value)} ({percent(error, sign=True)}): the program does something "
             "else than the job says. Verify before you change it."
         )
     calibrated, size = machine.model.document.calibration.size, found.message_bytes

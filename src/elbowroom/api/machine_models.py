@@ -17,9 +17,8 @@ from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.measure.budgets import smallest_budget
-from elbowroom.measure.progress import duration
 from elbowroom.models.registry import fitted_models
-from elbowroom.quantities import format_size
+from elbowroom.quantities import duration, format_size
 
 RUNS = "runs"
 BUDGET = 8

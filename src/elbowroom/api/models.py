@@ -40,6 +40,7 @@ from elbowroom.models.run_data import collect
 from elbowroom.models.threshold.law import Parameters as Parameters
 from elbowroom.models.threshold.law import side
 from elbowroom.models.threshold.part import ThresholdPart as ThresholdPart
+from elbowroom.quantities import plural
 from elbowroom.store.models import read_model, write_model
 
 if TYPE_CHECKING:
@@ -208,10 +209,7 @@ class Evaluation(NamedTuple):
             notes.append("The model was fitted to this very run: its errors are how well it fits.")
         if self.run.machine.virtual:
             notes.append("The run is virtual: nothing here was measured on hardware.")
-        notes += [
-            f"Left out: {count} point{'s' if count > 1 else ''}, {reason}."
-            for reason, count in self.left_out.items()
-        ]
+        notes += [f"Left out: {plural(count, 'point')}, {reason}." for reason, count in self.left_out.items()]
         return tuple(notes + self._undecided())
 
     def _undecided(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Calibration of a node's NIC: what n senders get together (docs/reference/profile-quantities.md)."""
+"""Calibration of a node's NIC: what n senders get together (docs/reference/profile-md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiling a program: who communicates when; what a profile says (docs/reference/profile-quantities.md)."""
+"""Profiling a program: who communicates when; what a profile says (docs/reference/profile-md)."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from elbowroom.measure.explanation import observed
 from elbowroom.measure.formats import Format as Format
 from elbowroom.measure.measurements import collect
 from elbowroom.points.point import Note as Note
+from elbowroom.quantities import plural
 from elbowroom.report.page import render
 from elbowroom.results.comparison import ComparedRun, values_of
 from elbowroom.results.result import Kept as Kept
@@ -188,7 +189,7 @@ class Run:
     def _export_curves(self, path: Path) -> list[Path]:
         collected = curves_of(self)
         for reason, count in collected.left_out.items():
-            chatter(f"left out: {count} point{'s' if count > 1 else ''}, {reason}")
+            chatter(f"left out: {plural(count, 'point')}, {reason}")
         write_curves(path, collected.curves)
         return [path]
 

@@ -13,11 +13,11 @@ from elbowroom.files import write_atomically
 from elbowroom.launch import native
 from elbowroom.measure import study as measured
 from elbowroom.measure.prepared import Prepared
-from elbowroom.measure.progress import duration as duration
 from elbowroom.measure.results import UNTRUSTED
 from elbowroom.measure.session import stopped_by_signals
 from elbowroom.measure.source import Where
 from elbowroom.measure.study import Conducted, Planned, StudyRequest, StudyRun
+from elbowroom.quantities import duration as duration
 from elbowroom.report.study import StudyPage, render
 from elbowroom.studies import STUDIES
 from elbowroom.studies.document import JudgedExhibit as JudgedExhibit

@@ -22,6 +22,7 @@ from elbowroom.models.prediction import NORMAL_90
 from elbowroom.profile.analysis import Analysis
 from elbowroom.profile.steps import find_steps
 from elbowroom.profile.what_if import Bandwidths, NodeTimes, changed_time, node_times
+from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
 
 Floats = npt.NDArray[np.float64]
@@ -186,7 +187,7 @@ def _present(cores: int, comp_node: int, comm_node: int, model: Model) -> Setup:
 def _fewer(case: _Case, given: int | None) -> tuple[Change, ...]:
     """With fewer computing cores: bound by memory as the model's kernel is, and by the cores."""
     cores, fewer = case.now.cores + case.now.cores_other, given or 1
-    name = f"{fewer} computing core{'s' if fewer > 1 else ''} fewer"
+    name = f"{plural(fewer, 'computing core')} fewer"
     if fewer >= cores:
         reason = f"{cores} core{'s compute' if cores > 1 else ' computes'} now"
         if given is None:

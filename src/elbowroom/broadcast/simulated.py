@@ -7,7 +7,6 @@ import re
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.quantities import parse_size
 
 MOST_RECIPIENTS = 10_000
 """More take minutes to simulate."""
@@ -151,14 +150,6 @@ def parse_priorities(text: str, recipients: int) -> tuple[int, ...]:
             "are no priorities", field="priorities", value=text, hint="rising, equal, or numbers: 3,0,1"
         )
     return tuple(int(word) for word in words)
-
-
-def parse_rate(text: str, field: str) -> float:
-    """B/s of `6GB/s` or `800MB/s`; UsageError for anything else."""
-    size, slash, second = text.partition("/")
-    if not slash or second.strip() != "s":
-        raise UsageError("is not a bandwidth", field=field, value=text, hint="for instance 6GB/s")
-    return float(parse_size(size, field))
 
 
 def parse_latency(text: str, field: str) -> float:

@@ -11,7 +11,6 @@ import click
 import msgspec
 
 from elbowroom import api
-from elbowroom.api.quantities import format_size, with_span
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.gpu_advice import advise_gpu
@@ -19,6 +18,7 @@ from elbowroom.cli.model_tables import shape_line
 from elbowroom.cli.options import NOISY, REPEAT, Output, command, json_option
 from elbowroom.cli.run_options import MODEL, parse_hosts
 from elbowroom.errors import UsageError
+from elbowroom.quantities import format_size, percent, short_time, with_span
 
 if TYPE_CHECKING:
     from elbowroom.api.advice import Advice, Choice, Compared, Configuration, Interval
@@ -193,9 +193,7 @@ def print_compared(compared: Compared) -> None:
 
 
 def _time(interval: Interval) -> tuple[str, str]:
-    return api.advice.seconds(
-        interval.value
-    ), f"{api.advice.seconds(interval.low)} to {api.advice.seconds(interval.high)}"
+    return short_time(interval.value), f"{short_time(interval.low)} to {short_time(interval.high)}"
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -225,7 +223,6 @@ def print_advice(advice: Advice) -> None:
 
 
 def _print_configurations(advice: Advice) -> None:
-    seconds = api.advice.seconds
     table = new_table(
         ("step", ""), ("T_M", "right"), ("L_M", "right"), ("T_N", "right"), ("L_N", "right"),
         ("total", "right"), ("90 %", ""), ("what differs", "wrap"),
@@ -236,9 +233,9 @@ def _print_configurations(advice: Advice) -> None:
             continue
         differs = api.advice.differing(item.setup, advice.now.setup)
         table.add_row(
-            name, seconds(item.t_comp), _loss(item, item.l_comp),
-            seconds(item.t_comm), _loss(item, item.l_comm),
-            seconds(item.total.value), f"{seconds(item.total.low)} to {seconds(item.total.high)}",
+            name, short_time(item.t_comp), _loss(item, item.l_comp),
+            short_time(item.t_comm), _loss(item, item.l_comm),
+            short_time(item.total.value), f"{short_time(item.total.low)} to {short_time(item.total.high)}",
             ", ".join(f"{axis} {_value(axis, getattr(item.setup, axis))}" for axis in differs),
         )  # fmt: skip
     console().print(table)
@@ -269,7 +266,7 @@ def _print_choice(choice: Choice) -> None:
 
 def _gain(interval: Interval) -> str:
     return with_span(
-        api.advice.percent(interval.value),
-        api.advice.percent(interval.low),
-        api.advice.percent(interval.high),
+        percent(interval.value),
+        percent(interval.low),
+        percent(interval.high),
     )

@@ -8,12 +8,12 @@ import click
 
 from elbowroom import api
 from elbowroom.api.choices import launcher_names
-from elbowroom.api.quantities import format_size, number, parse_cores, parse_size
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.options import FIGURE, REPEAT, command, json_option, mpi_option
 from elbowroom.cli.run_options import launch_options
 from elbowroom.errors import UsageError
+from elbowroom.quantities import format_size, number, parse_cores, parse_size
 
 if TYPE_CHECKING:
     from elbowroom.api.broadcast_bench import BroadcastEntry, Time

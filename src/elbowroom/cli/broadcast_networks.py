@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from elbowroom import api
-from elbowroom.api.quantities import format_size, number, parse_size
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.options import FIGURE, Output, command, json_option
 from elbowroom.errors import UsageError
+from elbowroom.quantities import format_size, number, parse_bandwidth, parse_size
 
 BANDWIDTH, LATENCY = "6GB/s", "2us"
 """Of the thesis' network as far as it is known (Fig. 4.3)."""
@@ -57,7 +57,7 @@ def network_of(
         broadcasts = api.broadcasts
         overhead = given["overhead"] or overhead
         return broadcasts.Network(
-            bandwidth=broadcasts.parse_rate(given["bandwidth"] or BANDWIDTH, "bandwidth"),
+            bandwidth=parse_bandwidth(given["bandwidth"] or BANDWIDTH, "bandwidth"),
             latency=broadcasts.parse_latency(given["latency"] or LATENCY, "latency"),
             overhead=0.0 if overhead is None else broadcasts.parse_latency(overhead, "overhead"),
         )

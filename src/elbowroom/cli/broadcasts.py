@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from elbowroom import api
-from elbowroom.api.quantities import format_size, number, parse_size
 from elbowroom.cli.broadcast_bench import bench
 from elbowroom.cli.broadcast_networks import KINDS, areas, network_of, network_options, tune
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.factorizations import factorize
 from elbowroom.cli.options import Group, json_option
 from elbowroom.errors import UsageError
+from elbowroom.quantities import format_size, number, parse_bandwidth, parse_size
 
 
 @click.group(cls=Group)
@@ -95,7 +95,7 @@ def _request(options: dict[str, Any]) -> api.broadcasts.BroadcastRequest:
     if options["racks"] is not None:
         given["racks"] = options["racks"]
     if options["uplink"] is not None:
-        given["uplink"] = api.broadcasts.parse_rate(options["uplink"], "uplink")
+        given["uplink"] = parse_bandwidth(options["uplink"], "uplink")
     if given and options["platform"] != "fat-tree":
         name = next(iter(given))
         raise UsageError(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.api.quantities import parse_size
 from elbowroom.cli import blas, model_tables, run_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.dry_runs import dry_run_option, show_planned
@@ -19,6 +18,7 @@ from elbowroom.cli.options import FIGURE, NOISY, REPEAT, Output, command, json_o
 from elbowroom.cli.run_options import MODEL, launch_options, plan_overrides, virtual_options
 from elbowroom.cli.run_tables import machine_line
 from elbowroom.errors import UsageError
+from elbowroom.quantities import parse_size
 
 if TYPE_CHECKING:
     from elbowroom.api.calibration import Calibrated

@@ -12,13 +12,13 @@ import click
 from click.core import ParameterSource
 
 from elbowroom import api
-from elbowroom.api.quantities import format_size
 from elbowroom.cli import blas
 from elbowroom.cli.advice import print_advice, print_compared
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.options import DURATION, NOISY, REPEAT, Output, command, json_option
 from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.quantities import format_size, percent, plural, short_time
 
 if TYPE_CHECKING:
     from elbowroom.api.diagnosis import Diagnosis, StepFacts
@@ -220,20 +220,20 @@ def _other_bound(found: Diagnosis) -> str:
     more = "" if found.verified else " A profile does not tell which bound holds: measure it with --verify."
     return (
         f"If the cores bound the computation, and not memory: {changes} takes "
-        f"{api.advice.seconds(bound.total_s)} per step, {api.advice.percent(bound.gain)} less.{more}"
+        f"{short_time(bound.total_s)} per step, {percent(bound.gain)} less.{more}"
     )
 
 
 def _steps(found: Diagnosis) -> str:
-    steps, seconds = found.steps, api.advice.seconds
-    ranks = f"{steps.ranks} rank{'s' if steps.ranks > 1 else ''}"
+    steps = found.steps
+    ranks = plural(steps.ranks, "rank")
     how = "marks" if steps.found_by == "marks" else "a pattern of calls"
     received = format_size(round(steps.bytes_received or steps.bytes_sent))
     verb = "exchange" if steps.inside else "receive" if steps.bytes_received else "send"
     return (
-        f"{steps.count} steps by {how} of {ranks} on {steps.node}: one takes {seconds(steps.duration_s)}; "
-        f"they compute {seconds(steps.computation_s)}, and {verb} {received} in {seconds(steps.network_s)}."
-        f"{_rest(steps)}"
+        f"{steps.count} steps by {how} of {ranks} on {steps.node}: one takes {short_time(steps.duration_s)}; "
+        f"they compute {short_time(steps.computation_s)}, and {verb} {received} in "
+        f"{short_time(steps.network_s)}.{_rest(steps)}"
     )
 
 
@@ -243,6 +243,6 @@ def _rest(steps: StepFacts) -> str:
     if share < LITTLE:
         return ""
     return (
-        f" The other {api.advice.seconds(steps.waiting_s)} ({share:.0%}) they are inside MPI while no data "
+        f" The other {short_time(steps.waiting_s)} ({share:.0%}) they are inside MPI while no data "
         "moves: they wait for each other, or for the library. The advice does not change that."
     )

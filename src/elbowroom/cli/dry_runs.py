@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from elbowroom.cli.console import print_json, print_wrapped
-from elbowroom.measure.progress import duration
+from elbowroom.quantities import duration
 
 if TYPE_CHECKING:
     from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts

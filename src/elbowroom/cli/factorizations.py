@@ -7,12 +7,12 @@ from typing import Any, Literal
 import click
 
 from elbowroom import api
-from elbowroom.api.quantities import number, parse_size
 from elbowroom.cli.broadcast_networks import network_of, network_options
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.options import command, json_option
 from elbowroom.errors import UsageError
+from elbowroom.quantities import number, parse_size
 
 BLOCK = 320
 """Rows of a tile, where neither an option nor a file of times says it."""

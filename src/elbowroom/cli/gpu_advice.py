@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.api.quantities import number, with_span
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.errors import UsageError
+from elbowroom.quantities import number, percent, short_time, with_span
 
 if TYPE_CHECKING:
     from elbowroom.api.gpu_advice import GpuAdvice, GpuConfiguration, GpuJob
@@ -73,7 +73,6 @@ def print_gpu_advice(advice: GpuAdvice) -> None:
         value = "n/a" if answer.advised is None else str(answer.advised)
         print_wrapped(f"{_QUESTIONS[answer.question]}: {value}; {answer.reason.removeprefix('n/a: ')}")
         if answer.gain is not None:
-            percent = api.advice.percent
             gain = with_span(
                 *(percent(end) for end in (answer.gain.value, answer.gain.low, answer.gain.high))
             )
@@ -85,7 +84,6 @@ def print_gpu_advice(advice: GpuAdvice) -> None:
 
 
 def _print_setups(configurations: tuple[GpuConfiguration, ...]) -> None:
-    seconds = api.advice.seconds
     table = new_table(
         ("moved by", "wrap"), ("step", "right"), ("90 %", ""), ("kernel keeps", "right"),
         ("mover keeps", "right"), ("mover MB/s", "right"),
@@ -93,8 +91,8 @@ def _print_setups(configurations: tuple[GpuConfiguration, ...]) -> None:
     for item in configurations:
         table.add_row(
             item.setup.text(),
-            seconds(item.total.value),
-            f"{seconds(item.total.low)} to {seconds(item.total.high)}",
+            short_time(item.total.value),
+            f"{short_time(item.total.low)} to {short_time(item.total.high)}",
             f"{item.kept:.2f}",
             f"{item.mover_kept:.2f}",
             number(item.mover_alone),

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from elbowroom import api
-from elbowroom.api.quantities import number
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.model_tables import percent, print_parameters, span
 from elbowroom.errors import UsageError
+from elbowroom.quantities import number
 
 if TYPE_CHECKING:
     from elbowroom.api.gpu_models import GpuEvaluationDocument, GpuPrediction

@@ -10,10 +10,10 @@ import click
 import msgspec
 
 from elbowroom import api
-from elbowroom.api.quantities import number
 from elbowroom.cli.console import WIDTH, console, new_table, print_json, print_wrapped, styled
 from elbowroom.cli.model_tables import UNITS, shape_line
 from elbowroom.cli.options import Group, Output, command, json_option, mpi_option
+from elbowroom.quantities import number
 
 if TYPE_CHECKING:
     from elbowroom.api.machines import Definition, Diagnosis

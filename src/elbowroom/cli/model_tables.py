@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from elbowroom.api.quantities import format_size, number
 from elbowroom.cli.console import console, new_table, print_wrapped, styled
+from elbowroom.quantities import format_size, number, plural
 
 if TYPE_CHECKING:
     from elbowroom.api.advice import Interval
@@ -39,15 +39,15 @@ UNITS = {
 
 def shape_line(shape: Shape) -> str:
     """The machine as models see it, in one line."""
-    nodes = f"{shape.nodes} NUMA node{'s' if shape.nodes > 1 else ''}"
+    nodes = plural(shape.nodes, "NUMA node")
     nic = "" if shape.nic_node is None else f", NIC at node {shape.nic_node}"
     virtual = " (virtual)" if shape.virtual else ""
     unlike = ""
     if not isinstance(shape.layout, msgspec.UnsetType):
         each = (f"{cores} + {inside}" for cores, inside in shape.layout)
         unlike = f"; cores + NUMA nodes by socket: {', '.join(each)}"
-    cores = f"{shape.cores_first_socket} core{'s' if shape.cores_first_socket > 1 else ''}"
-    sockets = f"{shape.sockets} socket{'s' if shape.sockets > 1 else ''}"
+    cores = plural(shape.cores_first_socket, "core")
+    sockets = plural(shape.sockets, "socket")
     return f"{shape.name}{virtual}: {cores} on the first of {sockets}, {nodes}{nic}{unlike}"
 
 
@@ -60,7 +60,7 @@ def calibration_line(known: Calibration) -> str:
     if not known.runs:
         return f"Calibrated on {runs} ({known.origin}{plan}): an accelerator only"
     other = f", up to {known.n_other_high} of the other socket" if known.n_other_high else ""
-    places = f"{len(known.placements)} placement{'s' if len(known.placements) > 1 else ''}"
+    places = plural(len(known.placements), "placement")
     return (
         f"Calibrated on {runs} ({known.origin}{plan}): {known.runs} runs of {known.kernel} beside "
         f"messages of {format_size(known.size)}, {known.n_low} to {known.n_high} computing cores{other}, "
@@ -74,7 +74,7 @@ def print_fit(model: Model) -> None:
     print_wrapped(shape_line(document.machine), style="bold")
     print_wrapped(calibration_line(document.calibration))
     for reason, count in document.calibration.left_out.items():
-        print_wrapped(f"left out: {count} point{'s' if count > 1 else ''}, {reason}", indent="  ")
+        print_wrapped(f"left out: {plural(count, 'point')}, {reason}", indent="  ")
     for side in ("local", "remote"):
         _print_threshold(side, document.models.threshold, document.models.robust)
     _print_flow(document.models.flow)
@@ -141,7 +141,7 @@ def print_prediction(model: Model, name: str, prediction: Prediction) -> None:
     at = prediction.situation
     print_wrapped(shape_line(model.machine), style="bold")
     other = f" and {at.n_other} of the other socket" if at.n_other else ""
-    cores = f"{at.n} core{'s' if at.n != 1 else ''}{other}"
+    cores = f"{plural(at.n, 'core')}{other}"
     print_wrapped(
         f"{name}: {cores} computing on data of node {at.comp_node}, messages into node {at.comm_node}"
     )

@@ -11,6 +11,7 @@ from elbowroom import api
 from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.options import Group
 from elbowroom.errors import UsageError
+from elbowroom.quantities import parse_bandwidth, parse_cores
 
 if TYPE_CHECKING:
     from elbowroom.api.emulated_nic import NicSettings
@@ -57,9 +58,9 @@ def nic_settings(options: dict[str, Any], field: str = "nic") -> NicSettings | N
         return None
     nodes = others["nic_nodes"]
     settings = api.emulated_nic.NicSettings(
-        bandwidth=api.quantities.parse_rate(options[field], field),
+        bandwidth=parse_bandwidth(options[field], field),
         ranks_per_node=others["ranks_per_node"] or 1,
-        nodes=() if nodes is None else api.quantities.parse_cores(nodes, "nodes"),
+        nodes=() if nodes is None else parse_cores(nodes, "nodes"),
         **({} if others["nic_name"] is None else {"name": others["nic_name"]}),
     )
     api.emulated_nic.check(settings)

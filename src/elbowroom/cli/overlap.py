@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.api.quantities import number, parse_size
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.options import FIGURE, command, json_option
 from elbowroom.cli.run_options import MODEL
 from elbowroom.errors import UsageError
+from elbowroom.quantities import number, parse_size
 
 if TYPE_CHECKING:
     from elbowroom.api.steps import OverlappedStep, PredictedStep, Trial, WorkSplit

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.api.quantities import format_size, number, parse_size
 from elbowroom.cli import model_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.gpu_prediction import asked, gpu_options, predict_cases
@@ -15,6 +14,7 @@ from elbowroom.cli.model_tables import print_flags, shape_line, span
 from elbowroom.cli.options import FIGURE, command, json_option
 from elbowroom.cli.run_options import MODEL
 from elbowroom.errors import UsageError
+from elbowroom.quantities import format_size, number, parse_size, plural
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -292,7 +292,7 @@ def words(model: Model, load: api.models.Load) -> str:
     parts = []
     for group in load.computing:
         arithmetic = f" at {group.intensity:g} flop/B" if group.intensity else ""
-        cores = f"{group.count} core{'s' if group.count > 1 else ''} of socket {group.socket}"
+        cores = f"{plural(group.count, 'core')} of socket {group.socket}"
         parts.append(f"{cores} computing{arithmetic} on data of node {group.node}")
     if load.messages is not None:
         item = load.messages

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.api.quantities import number
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.network_calibration import calibrate
 from elbowroom.cli.nic import nic_options, nic_settings
 from elbowroom.cli.options import Group, Output, json_option
 from elbowroom.cli.what_if import what_if
+from elbowroom.quantities import number
 
 if TYPE_CHECKING:
     from elbowroom.api.profiles import Profiled

@@ -8,6 +8,7 @@ from typing import Any
 from elbowroom import api
 from elbowroom.cli.options import RegistryChoice
 from elbowroom.errors import UsageError
+from elbowroom.quantities import parse_cores, parse_size
 
 MODEL = RegistryChoice(lambda: api.choices.model_names())
 _HOST = re.compile(r"[\w\[][\w.:\[\]-]*", re.ASCII)
@@ -55,11 +56,11 @@ def plan_overrides(options: dict[str, Any]) -> api.Overrides:
     kernels, cores, sizes = options["kernels"], options["comp_cores"], options["sizes"]
     return api.Overrides(
         kernels=None if kernels is None else tuple(split_list(kernels)),
-        comp_cores=None if cores is None else api.quantities.parse_cores(cores),
+        comp_cores=None if cores is None else parse_cores(cores),
         comm_core=options["comm_core"],
         comp_node=options["comp_node"],
         comm_node=options["comm_node"],
-        sizes=None if sizes is None else tuple(api.quantities.parse_size(size) for size in split_list(sizes)),
+        sizes=None if sizes is None else tuple(parse_size(size) for size in split_list(sizes)),
         repeat=options["repeat"],
         starts=options.get("starts"),
         budget=options["budget"],

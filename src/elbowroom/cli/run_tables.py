@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from elbowroom.api.quantities import duration, number, short_cores, size, span
 from elbowroom.cli.console import console, new_table, print_wrapped, styled
 from elbowroom.cli.dry_runs import print_builds
+from elbowroom.quantities import duration, format_size, number, short_cores, span
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -192,7 +192,7 @@ def _points_table(points: Sequence[PointResult]) -> Table:
         head = [
             _kernel(point, point.comm_threads) + _marks(point),
             cores,
-            size(point.size) if point.size else "",
+            format_size(point.size) if point.size else "",
         ]
         if len(places) > 1:
             core = "?" if point.comm_core < 0 else point.comm_core
@@ -261,7 +261,7 @@ def print_dry_run(prepared: Prepared) -> None:
         table.add_row(
             _kernel(point, len(point.comm_cores)),
             str(point.n),
-            size(point.size) if point.size else "",
+            format_size(point.size) if point.size else "",
             point.workload.quantity(point.metric),
             str(point.comp_node),
             str(point.comm_node),

@@ -16,7 +16,6 @@ import click
 
 from elbowroom import api
 from elbowroom.api.choices import ENDINGS, FORMATS, PENALTIES, launcher_names
-from elbowroom.api.quantities import number
 from elbowroom.api.shell import is_stdout
 from elbowroom.cli import run_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped, styled
@@ -32,6 +31,7 @@ from elbowroom.cli.options import (
 )
 from elbowroom.cli.run_options import launch_options, plan_overrides, virtual_options
 from elbowroom.errors import UsageError
+from elbowroom.quantities import number
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.api.quantities import format_size, number, parse_cores, parse_size
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.model_tables import shape_line
 from elbowroom.cli.options import FIGURE, command, json_option
 from elbowroom.errors import UsageError
+from elbowroom.quantities import format_size, number, parse_cores, parse_size
 
 if TYPE_CHECKING:
     from elbowroom.api.simulation import (

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.api.quantities import number, span
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped, styled
 from elbowroom.cli.options import NOISY, Output, command, json_option
 from elbowroom.errors import UsageError
+from elbowroom.quantities import number, span
 
 if TYPE_CHECKING:
     from rich.text import Text

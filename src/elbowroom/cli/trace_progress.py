@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from elbowroom.api.quantities import Progress
+from elbowroom.api.shell import Progress
 
 if TYPE_CHECKING:
     from elbowroom.api.recording_cost import Step

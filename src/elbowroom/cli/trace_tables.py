@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from elbowroom import api
-from elbowroom.api.quantities import number, rounded_size, span
 from elbowroom.api.shell import is_stdout
 from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.quantities import number, rounded_size, span
 
 if TYPE_CHECKING:
     from elbowroom.api.recording_cost import Overhead

@@ -11,7 +11,6 @@ import click
 
 from elbowroom import api
 from elbowroom.api.choices import format_names
-from elbowroom.api.quantities import number, parse_cores
 from elbowroom.api.shell import is_stdout
 from elbowroom.cli import trace_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
@@ -21,6 +20,7 @@ from elbowroom.cli.trace_flushes import trace_flushes
 from elbowroom.cli.trace_overlap import trace_overlap
 from elbowroom.cli.trace_progress import name_list, progress_bar, run_steps
 from elbowroom.errors import UsageError
+from elbowroom.quantities import number, parse_cores
 
 if TYPE_CHECKING:
     from elbowroom.api.simulation import SimulatedClocks

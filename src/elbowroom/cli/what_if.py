@@ -10,6 +10,7 @@ from elbowroom import api
 from elbowroom.cli import blas
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.options import command, json_option
+from elbowroom.quantities import percent, short_time
 
 if TYPE_CHECKING:
     from elbowroom.api.what_if import Change, WhatIf
@@ -71,12 +72,11 @@ def what_if(
 
 
 def _print(found: WhatIf) -> None:
-    seconds = api.advice.seconds
     what = f"{found.steps} steps take " if found.steps else ""
     print_wrapped(
-        f"{found.profile}: {what}{seconds(found.now_s)}; a rank of {found.node} computes "
-        f"{seconds(found.computation_s)} and is {seconds(found.network_s)} on the network, "
-        f"{seconds(found.both_s)} of that beside computation",
+        f"{found.profile}: {what}{short_time(found.now_s)}; a rank of {found.node} computes "
+        f"{short_time(found.computation_s)} and is {short_time(found.network_s)} on the network, "
+        f"{short_time(found.both_s)} of that beside computation",
         style="bold",
     )
     print_wrapped(f"model: {found.model}")
@@ -92,10 +92,9 @@ def _print(found: WhatIf) -> None:
 def _row(change: Change) -> tuple[str, str, str]:
     if change.then_s is None or change.change is None:
         return "n/a", "n/a", ""
-    percent = api.advice.percent
     low, high = (percent(value, sign=True) for value in (change.change.low, change.change.high))
     return (
-        api.advice.seconds(change.then_s.value),
+        short_time(change.then_s.value),
         percent(change.change.value, sign=True),
         f"{low} to {high}",
     )

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from elbowroom.draw import numbers
 from elbowroom.draw.figure import Axis, Figure, Scale
+from elbowroom.quantities import format_size, number
 
 MOST_STEPS = 7.5
 MOST_TICKS = 9
@@ -207,5 +207,5 @@ def _power_ticks(axis: Axis, base: float, low: float, high: float) -> tuple[Tick
 
 def _tick(axis: Axis, value: float) -> Tick:
     if axis.bytes:
-        return Tick(value=value, label=numbers.size(value))
-    return Tick(value=value, label=numbers.number(value))
+        return Tick(value=value, label=format_size(value))
+    return Tick(value=value, label=number(value))

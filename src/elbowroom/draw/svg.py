@@ -18,11 +18,11 @@ from html import escape
 
 import msgspec
 
-from elbowroom.draw import bars, labels, map_strokes, numbers, palette, scales, strokes
+from elbowroom.draw import bars, labels, map_strokes, palette, scales, strokes
 from elbowroom.draw.figure import Axis, Field, Figure, Second, Series
 from elbowroom.draw.scales import AxisScale
 from elbowroom.draw.strokes import LETTER, PlotBox
-from elbowroom.quantities import format_cores
+from elbowroom.quantities import format_cores, format_size, number
 
 WIDTH = 600
 PLOT_HEIGHT = 250
@@ -293,13 +293,13 @@ def _readings_x(field: Field, x: Axis) -> str:
     """What the nodes of a map's grid are on the x axis, where they say anything."""
     texts = next((row for row in field.readings if any(row)), ("",) * len(field.x))
     there = [value for value, text in zip(field.x, texts, strict=True) if text]
-    return "|".join(numbers.size(value) if x.bytes else numbers.number(value) for value in there)
+    return "|".join(format_size(value) if x.bytes else number(value) for value in there)
 
 
 def _x_texts(series: Series, x: Axis, drawn: list[int]) -> str:
     if x.names:
         return "|".join(x.names[round(series.x[i])] for i in drawn)
-    return "|".join(numbers.size(series.x[i]) if x.bytes else numbers.number(series.x[i]) for i in drawn)
+    return "|".join(format_size(series.x[i]) if x.bytes else number(series.x[i]) for i in drawn)
 
 
 def _about(
@@ -308,10 +308,10 @@ def _about(
     """The attributes of a curve's group: what it is, and its values as people read them."""
     columns = {}
     if rows is None or not rows.same:
-        columns["median"] = [numbers.number(series.y[i]) for i in drawn]
+        columns["median"] = [number(series.y[i]) for i in drawn]
         if series.low and series.high and series.drawn != "area":
-            columns["d1"] = [numbers.number(series.low[i]) for i in drawn]
-            columns["d9"] = [numbers.number(series.high[i]) for i in drawn]
+            columns["d1"] = [number(series.low[i]) for i in drawn]
+            columns["d9"] = [number(series.high[i]) for i in drawn]
     facts = {
         "name": look.label,
         "unit": unit_of(axis.label),

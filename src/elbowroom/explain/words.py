@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from elbowroom.draw.numbers import with_span
 from elbowroom.explain.explanation import (
     SIDE_NAMES,
     ChainStep,
@@ -14,7 +13,7 @@ from elbowroom.explain.explanation import (
     SideLoss,
     Source,
 )
-from elbowroom.quantities import format_cores, format_size
+from elbowroom.quantities import format_cores, format_size, plural, with_span
 from elbowroom.results.result import Kept
 
 REGIMES = {
@@ -47,7 +46,7 @@ def percent(share: Kept) -> str:
 
 def cores_text(n: int) -> str:
     """`1 computing core`, `5 computing cores`."""
-    return f"{n} computing core{'' if n == 1 else 's'}"
+    return plural(n, "computing core")
 
 
 def sources_text(sources: Sequence[Source]) -> str:
@@ -84,7 +83,7 @@ def head(case: ExplainedPoint) -> str:
 
 def title(case: ExplainedPoint) -> str:
     """`triad on 17 cores, 64 MB messages, data on node 1 (remote)`."""
-    cores = f"{case.n} core{'' if case.n == 1 else 's'}"
+    cores = plural(case.n, "core")
     same = case.comp_node == case.comm_node
     nodes = f"node {case.comp_node}" if same else f"nodes {case.comp_node} and {case.comm_node}"
     far = " (remote)" if case.remote else ""
@@ -118,7 +117,7 @@ def regimes(cases: Sequence[ExplainedPoint]) -> str:
     order = [name for name in REGIMES if name in counts]
     listed = ", ".join(f"{counts[name]} {name}" for name in order)
     total = sum(counts.values())
-    return f"Of {total} point{'s' if total > 1 else ''} that access memory: {listed}."
+    return f"Of {plural(total, 'point')} that access memory: {listed}."
 
 
 def takes(split: SideLoss, step: ChainStep) -> str:

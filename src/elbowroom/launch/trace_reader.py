@@ -24,6 +24,7 @@ import msgspec
 
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import build, status
+from elbowroom.quantities import plural
 
 DOUBTFUL = 3
 """Exit code of trace-reader: done, but times are not to be trusted."""
@@ -268,7 +269,7 @@ def command_of(job: Path) -> str:
 def described(job: Path) -> str:
     """`t/job-2 (./solve mesh.bin, 4 ranks)`."""
     ranks = len(list(job.glob("rank-*.jsonl")))
-    words = [command_of(job), f"{ranks} rank{'s' if ranks != 1 else ''}"]
+    words = [command_of(job), plural(ranks, "rank")]
     return f"{job} ({', '.join(word for word in words if word)})"
 
 

@@ -11,7 +11,8 @@ from elbowroom.machine import gpu
 from elbowroom.machine.assessment import Assessment, Failure, absent, ok, warn
 from elbowroom.machine.gpu import GpuFacts, look_at_gpu
 from elbowroom.machine.state import known, why_unknown
-from elbowroom.machine.topology import Machine, Nic, ranges
+from elbowroom.machine.topology import Machine, Nic
+from elbowroom.quantities import plural, ranges
 
 QUIET_LOAD = 0.5
 """Tasks able to run, averaged over a minute: above, another program takes half of a core."""
@@ -96,10 +97,6 @@ def _bytes(count: float) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _probe(facts: Facts) -> Assessment:
     if isinstance(facts.probe, Failure):
         return warn(facts.probe.reason, facts.probe.hint or "build it: elbowroom run quick")
@@ -155,10 +152,10 @@ def _launcher(facts: Facts) -> Assessment:
         return absent(f"{mpi.command} was not tried: {why}")
     if mpi.came_up != mpi.requested:
         return warn(
-            f"{mpi.command} was to start {_count(mpi.requested, 'rank')}, and {mpi.came_up} started",
+            f"{mpi.command} was to start {plural(mpi.requested, 'rank')}, and {mpi.came_up} started",
             together,
         )
-    return ok(f"{mpi.command}: {_count(mpi.came_up, 'rank')} started, messages use {mpi.transport}")
+    return ok(f"{mpi.command}: {plural(mpi.came_up, 'rank')} started, messages use {mpi.transport}")
 
 
 def _inside(path: str, prefix: str) -> bool:
@@ -175,8 +172,8 @@ def _binding(facts: Facts) -> Assessment:
             or "allow the sched_setaffinity system call (in a container: its seccomp profile)",
         )
     machine = facts.machine
-    cores = _count(len(machine.cores), "core")
-    text = f"{len(machine.allowed)} of {cores} may be used ({ranges(machine.allowed)})"
+    cores = plural(len(machine.cores), "core")
+    text = f"{len(machine.allowed)} of {cores} may be used ({ranges(machine.allowed) or 'none'})"
     if len(machine.allowed) < 2:
         return warn(text, "widen the cpuset to two cores or more: one communicates, the others compute")
     return ok(text)
@@ -206,7 +203,7 @@ def _numa(facts: Facts) -> Assessment:
     if len(facts.machine.nodes) == 1:
         one = "one NUMA node: near and far, local and remote are the same here"
         return absent("; ".join((one, *facts.machine.peculiarities)))
-    text = f"{len(facts.machine.nodes)} NUMA nodes on {_count(facts.machine.packages, 'socket')}"
+    text = f"{len(facts.machine.nodes)} NUMA nodes on {plural(facts.machine.packages, 'socket')}"
     if facts.distances:
         text += f" at distances {', '.join(map(str, facts.distances))}"
     text = "; ".join((text, *facts.machine.peculiarities))

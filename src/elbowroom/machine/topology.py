@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import msgspec
+
+from elbowroom.quantities import ranges
 
 
 class Core(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +131,10 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         """Sentences about several kinds of cores or memory, and about what was assumed."""
         found = []
         if self.core_kinds:
-            kinds = (f"{len(kind.numbers)} {kind.name} ({ranges(kind.numbers)})" for kind in self.core_kinds)
+            kinds = (
+                f"{len(kind.numbers)} {kind.name} ({ranges(kind.numbers) or 'none'})"
+                for kind in self.core_kinds
+            )
             found.append(f"cores of {len(self.core_kinds)} kinds: {', '.join(kinds)}")
         for kind in self.memory_kinds:
             be = "is" if len(kind.numbers) == 1 else "are"
@@ -164,17 +169,6 @@ def here(machine: Machine, allowed: set[int] | None = None, memory: int | None =
     )
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """(0, 1, 2, 5) as "0-2,5"; "none" without numbers."""
-    parts: list[tuple[int, int]] = []
-    for number in sorted(numbers):
-        if parts and parts[-1][1] == number - 1:
-            parts[-1] = (parts[-1][0], number)
-        else:
-            parts.append((number, number))
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts) or "none"
-
-
 def numbered(noun: str, numbers: Collection[int]) -> str:
     """The noun with these numbers: "node 1", "nodes 0-2"."""
-    return f"{noun}{'' if len(numbers) == 1 else 's'} {ranges(numbers)}"
+    return f"{noun}{'' if len(numbers) == 1 else 's'} {ranges(numbers) or 'none'}"

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from elbowroom.quantities import duration, plural
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
@@ -104,8 +106,7 @@ class TimedProgress(Progress):
         if self._bar is not None:
             self._draw(what)
         elif self._is_due():
-            plural = "s" if self._units > 1 else ""
-            self._tell(f"{self._units} repetition{plural}, at most {duration(self._left())} left")
+            self._tell(f"{plural(self._units, 'repetition')}, at most {duration(self._left())} left")
 
     def _left(self) -> float:
         return max(0.0, self._seconds - self._spent())
@@ -127,11 +128,3 @@ def _terminal(total: int) -> tuple[Bar, TaskID]:
     )
     bar.start()
     return bar, bar.add_task("", total=total, left="", what="")
-
-
-def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3 h 20 min`."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

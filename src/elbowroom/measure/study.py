@@ -23,11 +23,11 @@ from elbowroom.measure import session
 from elbowroom.measure.budgets import smallest_budget
 from elbowroom.measure.manifest import Tell, now
 from elbowroom.measure.prepared import Prepared, Request
-from elbowroom.measure.progress import duration
 from elbowroom.measure.results import Results, evaluate
 from elbowroom.measure.session import Stopped
 from elbowroom.measure.source import Where, choose
 from elbowroom.plan.file import Plan, fields
+from elbowroom.quantities import duration
 from elbowroom.signals import ends_as_interrupt
 from elbowroom.store.folder import RunFolder, refuse_existing
 from elbowroom.studies import STUDIES

@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from elbowroom.draw.numbers import number, span
 from elbowroom.draw.table import TextTable
 from elbowroom.points.point import Point
-from elbowroom.quantities import format_size
+from elbowroom.quantities import format_size, number, short_time, span
 from elbowroom.results.tails import PointTail, Style, point_tail
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.tails import PERCENTILES, Disturbance, TailValue, Window
@@ -116,8 +115,4 @@ def _with_ends(value: Interval) -> str:
 
 
 def _duration(us: float) -> str:
-    """To four digits, in the unit that fits."""
-    for factor, unit in ((1e6, "s"), (1e3, "ms")):
-        if us >= factor:
-            return f"{number(us / factor)} {unit}"
-    return f"{number(us)} us"
+    return short_time(us * 1e-6, digits=4)

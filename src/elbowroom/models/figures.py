@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from elbowroom.draw import numbers
+from elbowroom import quantities
 from elbowroom.draw.figure import Axis, Figure, Label, Mark, Series, Side
 from elbowroom.models.curves import STREAMS, Row, Shape, Streams
 from elbowroom.models.prediction import NORMAL_90, Prediction
@@ -227,8 +227,8 @@ def _named_points(p: Parameters) -> tuple[Label, ...]:
 def _parameters_text(p: Parameters) -> str:
     """The named points with their values, in the order of Fig. 6.1's legend."""
     return (
-        f"B_comp_seq: {numbers.number(p.b_comp_seq)} MB/s of one core. "
-        f"T_seq_max: {numbers.number(p.t_seq_max)} MB/s alone with {p.n_seq_max} cores. "
-        f"T_par_max: {numbers.number(p.t_par_max)} MB/s together with {p.n_par_max}. "
-        f"T_par_max2: {numbers.number(p.t_par_max2)} MB/s together with {p.n_seq_max}."
+        f"B_comp_seq: {quantities.number(p.b_comp_seq)} MB/s of one core. "
+        f"T_seq_max: {quantities.number(p.t_seq_max)} MB/s alone with {p.n_seq_max} cores. "
+        f"T_par_max: {quantities.number(p.t_par_max)} MB/s together with {p.n_par_max}. "
+        f"T_par_max2: {quantities.number(p.t_par_max2)} MB/s together with {p.n_seq_max}."
     )

@@ -29,6 +29,7 @@ from elbowroom.models.flow.model import discrepancies, extension_of
 from elbowroom.models.prediction import NORMAL_90
 from elbowroom.models.shared_cache import Cache, CacheUse, hits_alone, hits_beside
 from elbowroom.plan import kernels
+from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
 
 ROUNDS = 12
@@ -85,8 +86,7 @@ def check_use(document: Document, use: NodeUse, *, field: str, name: str) -> Non
     most = float(_reached(document, use.cores)[0])
     if use.memory > ABSURD * most:
         raise UsageError(
-            f"is more than {use.cores} core{'s' if use.cores > 1 else ''} of {shape.name} reach "
-            f"({most / 1e9:.3g} GB/s)",
+            f"is more than {plural(use.cores, 'core')} of {shape.name} reach ({most / 1e9:.3g} GB/s)",
             field=field,
             value=f"{name}={use.memory / 1e9:.4g}GB/s",
             hint="give the traffic of all ranks on one node",

@@ -14,6 +14,7 @@ from elbowroom.models.load import Load, LoadPrediction, check_load, load_at
 from elbowroom.models.prediction import Prediction
 from elbowroom.models.registry import MODELS, fitted_models
 from elbowroom.models.sizes import at_size
+from elbowroom.quantities import plural
 
 EXTRAPOLATED, VIRTUAL = "extrapolated", "virtual"
 
@@ -47,7 +48,7 @@ def check(shape: Shape, situation: Situation) -> None:
     for field, node in (("comp_node", situation.comp_node), ("comm_node", situation.comm_node)):
         if not 0 <= node < nodes:
             raise UsageError(
-                f"{shape.name} has {nodes} NUMA node{'s' if nodes > 1 else ''}",
+                f"{shape.name} has {plural(nodes, 'NUMA node')}",
                 field=field,
                 value=node,
                 hint=f"ask for 0 to {nodes - 1}" if nodes > 1 else "ask for 0",

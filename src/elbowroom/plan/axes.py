@@ -13,6 +13,7 @@ from elbowroom.plan import placement
 from elbowroom.plan.file import Plan, Sweep
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.points.point import Expansion, Metric, Note, Point
+from elbowroom.quantities import plural
 
 LATENCY_BELOW = 64 * 1024  # with `metric = "auto"`: latency below, bandwidth from there
 AROUND_FROM = 64
@@ -91,7 +92,7 @@ def _sweep(plan: Plan, sweep: Sweep, machine: Machine) -> Iterator[Point | Note]
             socket_only=plan.pool == "socket",
         )
         if seats is None:
-            what = f"{threads} communication thread{'s' if threads > 1 else ''}"
+            what = plural(threads, "communication thread")
             yield Note(
                 what=what,
                 reason=f"only {len(placement.usable(machine))} usable cores here, none left to compute",

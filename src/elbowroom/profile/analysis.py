@@ -1,4 +1,4 @@
-"""What a profile says, per node and over time: docs/reference/profile-quantities.md defines each quantity."""
+"""What a profile says, per node and over time: docs/reference/profile-md defines each quantity."""
 
 from __future__ import annotations
 

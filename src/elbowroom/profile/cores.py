@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from elbowroom.profile.rank_file import RankFile, ThreadPlace
+from elbowroom.quantities import plural
 
 BUSY = 0.1
 """A thread computes if it has this share of the CPU time of its process' busiest thread; helpers of MPI
@@ -66,4 +67,4 @@ def computing(threads: Sequence[ThreadPlace]) -> list[ThreadPlace]:
 
 def _counted(ranks: Sequence[int]) -> str:
     processes = len(set(ranks))
-    return f"{len(ranks)} threads of {processes} rank{'s' if processes > 1 else ''}"
+    return f"{len(ranks)} threads of {plural(processes, 'rank')}"

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from elbowroom.draw import numbers
+from elbowroom import quantities
 from elbowroom.points.point import Point
+from elbowroom.quantities import format_size, number, ranges
 from elbowroom.results.result import Kept, PointResult, Side, Summary
 
 DIGITS = {"median": 5, "value": 5, "low": 4, "high": 4, "d1": 4, "d9": 4, "count": 9}
@@ -84,7 +85,7 @@ def metric_label(result: PointResult) -> str:
 
 def size_label(result: PointResult) -> str:
     """The message size; an application's and a program's messages have sizes of their own."""
-    return numbers.size(result.size) if result.size else "–"
+    return format_size(result.size) if result.size else "–"
 
 
 def placement_label(result: PointResult) -> str:
@@ -101,7 +102,7 @@ def variant_label(result: PointResult) -> str:
     if result.cursor != 1:
         parts.append(f"cursor {result.cursor}")
     if result.cursor != 1 and result.arithmetic_intensity is not None:
-        parts.append(f"{numbers.number(result.arithmetic_intensity, 3)} flop/B")
+        parts.append(f"{number(result.arithmetic_intensity, 3)} flop/B")
     if result.comm_threads != 1:
         parts.append(f"{result.comm_threads} communication threads")
     if result.processes != "node":
@@ -109,9 +110,9 @@ def variant_label(result: PointResult) -> str:
     if result.reuse != "same":
         parts.append(f"buffers: {result.reuse}")
     if result.core_khz is not None:
-        parts.append(f"core {numbers.number(result.core_khz / 1000)} MHz")
+        parts.append(f"core {number(result.core_khz / 1000)} MHz")
     if result.uncore_khz is not None:
-        parts.append(f"uncore {numbers.number(result.uncore_khz / 1000)} MHz")
+        parts.append(f"uncore {number(result.uncore_khz / 1000)} MHz")
     if result.turbo is not None:
         parts.append("turbo" if result.turbo else "no turbo")
     if result.governor is not None:
@@ -145,7 +146,7 @@ def _side(sides: Sequence[Side]) -> dict[str, Any]:
 
 def _summaries(summaries: Sequence[Summary | None]) -> dict[str, Any]:
     columns: dict[str, Any] = {name: _column(summaries, name) for name in SUMMARY_FIELDS}
-    columns["unit"] = _shared([numbers.unit(s.unit) if s else None for s in summaries])
+    columns["unit"] = _shared([quantities.unit(s.unit) if s else None for s in summaries])
     columns["count"] = _shared(columns["count"])
     return columns
 
@@ -171,9 +172,9 @@ def _uses(results: Sequence[PointResult], uses: Mapping[str, CoreUse]) -> dict[s
     at = [kinds.setdefault(use, len(kinds)) if (use := uses.get(r.id)) is not None else -1 for r in results]
     sets = [
         {
-            "comp": numbers.ranges(use.comp_cores),
-            "comm": numbers.ranges(use.comm_cores),
-            "peer": numbers.ranges(use.peer_cores),
+            "comp": ranges(use.comp_cores),
+            "comm": ranges(use.comm_cores),
+            "peer": ranges(use.peer_cores),
         }
         for use in kinds
     ]

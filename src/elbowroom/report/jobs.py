@@ -7,13 +7,12 @@ from typing import Any
 
 import msgspec
 
+from elbowroom import quantities
 from elbowroom.advise.advice import Advice, Choice, Configuration
 from elbowroom.advise.contention_map import ContentionMap, Spot
 from elbowroom.advise.job import Setup
-from elbowroom.advise.reasons import percent, seconds
-from elbowroom.draw import numbers
 from elbowroom.draw.figure import Figure
-from elbowroom.quantities import format_size
+from elbowroom.quantities import format_size, number, percent, plural, short_time
 from elbowroom.stats.interval import Interval
 
 AXES = {
@@ -75,7 +74,7 @@ def section(part: Jobbed) -> dict[str, Any]:
 
 def _standing(spot: Spot) -> str:
     """The job's place on the map and its losses, in a sentence."""
-    cores = f"{spot.count} computing core{'s' if spot.count != 1 else ''}"
+    cores = plural(spot.count, "computing core")
     if spot.setup.cores_other and spot.setup.cores and spot.count == spot.setup.cores:
         cores += f" and {spot.setup.cores_other} of the second socket"
     where = f"{spot.name}: {cores} beside messages of {format_size(spot.size)}: {spot.loses}"
@@ -86,7 +85,7 @@ def _standing(spot: Spot) -> str:
 
 
 def _kept(interval: Interval) -> str:
-    return numbers.interval(interval.value, interval.low, interval.high)
+    return quantities.interval(interval.value, interval.low, interval.high)
 
 
 def _between(interval: Interval, text: Callable[[float], str]) -> str:
@@ -121,7 +120,7 @@ def value_text(axis: str, value: Any) -> str:
         return "the last"
     if axis == "comp_node_other" and value is None:
         return "as for the first socket"
-    return numbers.number(value) if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)
 
 
 def _step_rows(columns: Sequence[Configuration], spots: Sequence[Spot]) -> list[dict[str, Any]]:
@@ -132,20 +131,22 @@ def _step_rows(columns: Sequence[Configuration], spots: Sequence[Spot]) -> list[
 
     rows = []
     if any(column.separator for column in columns):
-        rows.append(row("separator, before the communication", [seconds(c.separator) for c in columns]))
+        rows.append(row("separator, before the communication", [short_time(c.separator) for c in columns]))
     rows += [
-        row("computation alone, T_M", [seconds(column.t_comp) for column in columns]),
-        row("communication alone, T_N", [seconds(column.t_comm) for column in columns]),
+        row("computation alone, T_M", [short_time(column.t_comp) for column in columns]),
+        row("communication alone, T_N", [short_time(column.t_comm) for column in columns]),
         row("loss ratio of the computation, L_M", [_loss(column, column.l_comp) for column in columns]),
         row("loss ratio of the communication, L_N", [_loss(column, column.l_comm) for column in columns]),
         row("kept by computation", [_kept(s.kept_comp) if s.setup.overlap else "all" for s in spots]),
         row("kept by communication", [_kept(s.kept_comm) if s.setup.overlap else "all" for s in spots]),
     ]
     if any(column.collective for column in columns):
-        rows.append(row("collective, exposed", [seconds(column.collective) for column in columns]))
+        rows.append(row("collective, exposed", [short_time(column.collective) for column in columns]))
     if any(column.t_acc for column in columns):
-        rows.append(row("accelerators", [seconds(column.t_acc) for column in columns]))
-    totals = [f"{seconds(column.total.value)} ({_between(column.total, seconds)})" for column in columns]
+        rows.append(row("accelerators", [short_time(column.t_acc) for column in columns]))
+    totals = [
+        f"{short_time(column.total.value)} ({_between(column.total, short_time)})" for column in columns
+    ]
     return [*rows, {**row("time of a step", totals), "total": True}]
 
 

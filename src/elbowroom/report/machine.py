@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from elbowroom.draw import numbers
 from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
+from elbowroom.quantities import ranges, rounded_size
 from elbowroom.report.columns import CoreUse
 
 CORE_WIDTH, CORE_HEIGHT, GAP = 44, 32, 6
@@ -62,7 +62,7 @@ def _core_details(machine: Machine, core: Core) -> list[tuple[str, str]]:
         ("core", f"{core.number} (logical {core.logical})"),
         ("package", str(core.package)),
         ("NUMA node", str(core.node)),
-        ("processing units", numbers.ranges(core.pus)),
+        ("processing units", ranges(core.pus)),
     ]
     facts += [(f"L{cache.level} cache", _cache_text(cache)) for cache in caches]
     if core.number not in machine.allowed:
@@ -71,8 +71,8 @@ def _core_details(machine: Machine, core: Core) -> list[tuple[str, str]]:
 
 
 def _cache_text(cache: Cache) -> str:
-    shared = "private" if len(cache.cores) == 1 else f"shared by cores {numbers.ranges(cache.cores)}"
-    return f"{numbers.rounded_size(cache.size)}, {shared}"
+    shared = "private" if len(cache.cores) == 1 else f"shared by cores {ranges(cache.cores)}"
+    return f"{rounded_size(cache.size)}, {shared}"
 
 
 def _node_details(machine: Machine, node: NumaNode) -> list[tuple[str, str]]:
@@ -80,8 +80,8 @@ def _node_details(machine: Machine, node: NumaNode) -> list[tuple[str, str]]:
     return [
         ("NUMA node", str(node.number)),
         ("package", str(node.package)),
-        ("memory", numbers.rounded_size(node.memory) if node.memory else "unknown"),
-        ("cores", numbers.ranges(node.cores) or "none (memory only)"),
+        ("memory", rounded_size(node.memory) if node.memory else "unknown"),
+        ("cores", ranges(node.cores) or "none (memory only)"),
         ("network cards", nics or "none"),
     ]
 
@@ -116,9 +116,7 @@ def _package(machine: Machine, package: int, used: Mapping[int, tuple[str, ...]]
     for cache in machine.caches:
         across = {homes[core] for core in cache.cores if core in homes}
         if len(across) > 1:
-            body += _bar(
-                "cache", PAD, y, width - 2 * PAD, f"L{cache.level} {numbers.rounded_size(cache.size)}"
-            )
+            body += _bar("cache", PAD, y, width - 2 * PAD, f"L{cache.level} {rounded_size(cache.size)}")
             y += BAR + PAD
     return _sheet(f"Package {package}", width, y, body)
 
@@ -146,7 +144,7 @@ def _node(machine: Machine, node: NumaNode, used: Mapping[int, tuple[str, ...]])
             )
         y += -(-len(group) // in_row) * (CORE_HEIGHT + GAP)
         if cache:
-            parts.append(_bar("cache", PAD, y, inner, f"L{cache.level} {numbers.rounded_size(cache.size)}"))
+            parts.append(_bar("cache", PAD, y, inner, f"L{cache.level} {rounded_size(cache.size)}"))
             y += BAR + GAP
     if not cores:
         parts.append(f'<text class="quiet" x="{PAD}" y="{y + 14:g}">memory only, no cores</text>')
@@ -156,7 +154,7 @@ def _node(machine: Machine, node: NumaNode, used: Mapping[int, tuple[str, ...]])
             parts.append(_nic(nic, PAD, y, inner))
             y += BAR + GAP
     width, height = inner + 2 * PAD, y + PAD - GAP
-    memory = f" · {numbers.rounded_size(node.memory)}" if node.memory else ""
+    memory = f" · {rounded_size(node.memory)}" if node.memory else ""
     head = (
         f'<g class="node" role="button" tabindex="0" data-node="{node.number}" aria-label="NUMA node '
         f'{node.number}">'

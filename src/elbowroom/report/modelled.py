@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.draw import numbers
 from elbowroom.draw.figure import Figure
 from elbowroom.models.document import Document
 from elbowroom.models.evaluate import Errors, ErrorTable, ModelErrors
@@ -15,6 +14,7 @@ from elbowroom.models.flow.law import PARAMETERS
 from elbowroom.models.gpu.part import FamilyErrors, GpuPart
 from elbowroom.models.registry import MODELS, fitted_models
 from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.quantities import format_size, number, with_span
 from elbowroom.stats.interval import Interval
 
 ORIGINS = {
@@ -118,9 +118,7 @@ def _calibration(document: Document) -> str:
         named = ", ".join(f"{comp}→{comm}" for comp, comm in known.placements)
         places = f"data on nodes (computation→communication) {named}"
     runs = f"{known.runs} points" if known.runs else "published parameters"
-    return (
-        f"{runs} of {known.run}: {known.kernel}, messages of {numbers.size(known.size)}, {cores}, {places}."
-    )
+    return f"{runs} of {known.run}: {known.kernel}, messages of {format_size(known.size)}, {cores}, {places}."
 
 
 def _errors(table: ErrorTable) -> dict[str, Any]:
@@ -172,10 +170,8 @@ def _threshold_rows(part: ThresholdPart) -> list[dict[str, Any]]:
 
 def _value(value: float, interval: Interval | None) -> str:
     if interval is None:
-        return numbers.number(value)
-    return numbers.with_span(
-        numbers.number(value), numbers.number(interval.low), numbers.number(interval.high)
-    )
+        return number(value)
+    return with_span(number(value), number(interval.low), number(interval.high))
 
 
 def _flow_rows(document: Document) -> list[dict[str, Any]]:

@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.draw import numbers, svg
+from elbowroom.draw import svg
 from elbowroom.draw.figure import Figure, Series
 from elbowroom.draw.html import asset, embed, template
 from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
 from elbowroom.points.point import Note
+from elbowroom.quantities import interval, number, plural, rounded_size, unit
 from elbowroom.report import columns, jobs, machine, modelled, words
 from elbowroom.report.columns import CoreUse
 from elbowroom.report.jobs import Jobbed
@@ -156,18 +157,14 @@ def machine_line(machine: Machine) -> str:
     """The machine in one line: model, packages, cores, NUMA nodes, memory, hosts, what is unusual."""
     parts = [
         machine.model or "model unknown",
-        _count(machine.packages, "package"),
-        _count(len(machine.cores), "core"),
-        _count(len(machine.nodes), "NUMA node"),
-        numbers.rounded_size(machine.memory) if machine.memory else "memory unknown",
-        _count(machine.hosts, "host"),
+        plural(machine.packages, "package"),
+        plural(len(machine.cores), "core"),
+        plural(len(machine.nodes), "NUMA node"),
+        rounded_size(machine.memory) if machine.memory else "memory unknown",
+        plural(machine.hosts, "host"),
         *machine.peculiarities,
     ]
     return " · ".join([*parts, "virtual"] if machine.virtual else parts)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _verdict(verdict: Verdict, virtual: bool, imported: bool) -> dict[str, str]:
@@ -242,12 +239,12 @@ def _kept_text(side: Side) -> str:
         return "–"
     if side.kept.bounds is None:
         return f"{side.kept.value:.2f}"
-    return numbers.interval(side.kept.value, *side.kept.bounds)
+    return interval(side.kept.value, *side.kept.bounds)
 
 
 def summary_text(summary: Summary | None) -> str:
     """The median with its unit; a dash where it was not measured."""
-    return f"{numbers.number(summary.median)} {numbers.unit(summary.unit)}" if summary else "–"
+    return f"{number(summary.median)} {unit(summary.unit)}" if summary else "–"
 
 
 def _drift(drifts: Sequence[Drift]) -> dict[str, Any]:
@@ -256,15 +253,15 @@ def _drift(drifts: Sequence[Drift]) -> dict[str, Any]:
     return {
         "count": len(ordered),
         "moved": sum(1 for drift in ordered if drift.outside),
-        "largest": numbers.number(abs(ordered[0].relative) * 100, 2) if ordered else "",
+        "largest": number(abs(ordered[0].relative) * 100, 2) if ordered else "",
         "rows": [
             {
                 "point": drift.point,
                 "side": drift.side,
                 "alone": summary_text(drift.alone),
-                "spread": f"{numbers.number(drift.alone.d1)} – {numbers.number(drift.alone.d9)}",
-                "closing": f"{numbers.number(drift.closing)} {numbers.unit(drift.alone.unit)}",
-                "change": f"{'+' if drift.relative > 0 else ''}{numbers.number(drift.relative * 100, 2)} %",
+                "spread": f"{number(drift.alone.d1)} – {number(drift.alone.d9)}",
+                "closing": f"{number(drift.closing)} {unit(drift.alone.unit)}",
+                "change": f"{'+' if drift.relative > 0 else ''}{number(drift.relative * 100, 2)} %",
                 "outside": drift.outside,
             }
             for drift in ordered[:DRIFTS_SHOWN]

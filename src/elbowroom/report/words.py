@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from elbowroom.draw import numbers
+from elbowroom.quantities import number
 
 FLAGS = {
     "migrated": "A thread moved to another core during a sample.",
@@ -181,7 +181,7 @@ def plain(value: object) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return numbers.number(value)
+        return number(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{str(key).replace('_', ' ')} {plain(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):

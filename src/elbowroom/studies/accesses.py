@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from elbowroom.draw.numbers import number
 from elbowroom.experiments.common.sentences import size_text
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases
 from elbowroom.experiments.ema.findings import LIMITS, TIMES, nanoseconds, share
+from elbowroom.quantities import number
 from elbowroom.results.judgement import above, in_all
 from elbowroom.stats.interval import Interval
 from elbowroom.studies.evidence import Evidence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Mark, Series
-from elbowroom.draw.numbers import with_span
+from elbowroom.quantities import with_span
 from elbowroom.trace.figure_page import figure_page
 from elbowroom.trace.flushes import Flush, FlushCosts, FlushRun
 from elbowroom.trace.mpi_calls import communicates

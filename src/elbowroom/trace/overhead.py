@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from elbowroom.draw.numbers import rounded_size, with_span
 from elbowroom.errors import UsageError
+from elbowroom.quantities import rounded_size, with_span
 from elbowroom.results.summary import kept, summarise
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import FEWEST

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elbowroom.draw.figure import Axis, Figure, Series
-from elbowroom.draw.numbers import with_span
+from elbowroom.quantities import plural, with_span
 from elbowroom.trace.figure_page import figure_page
 from elbowroom.trace.overhead import ALL, NONE, Overhead, OverheadVerdict, RunGroup
 
@@ -127,4 +127,4 @@ def _row(case: RunGroup) -> tuple[str, ...]:
 
 
 def _threads(count: int) -> str:
-    return f"{count} thread{'s' if count != 1 else ''}"
+    return plural(count, "thread")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from elbowroom.draw import numbers
 from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.quantities import number
 from elbowroom.trace.ring_durations import ring_figure
 from elbowroom.trace.simulated_clocks import SimulatedClocks
 from elbowroom.trace.sync_figures import sync_figures
@@ -51,7 +51,7 @@ def _methods(simulation: SimulatedClocks) -> Figure:
             ),
         ),
         caption="Simulated, so the true errors are known. All points: one every "
-        f"{numbers.number(simulation.every_ns / 1e9, 3)} s.",
+        f"{number(simulation.every_ns / 1e9, 3)} s.",
     )
 
 
@@ -77,5 +77,5 @@ def _errors(simulation: SimulatedClocks) -> Figure:
         x=Axis(label="time (s)"),
         left=Axis(label="error (ns)"),
         series=tuple(series),
-        caption=f"The published bounds are at most ±{numbers.number(widest, 3)} ns.",
+        caption=f"The published bounds are at most ±{number(widest, 3)} ns.",
     )

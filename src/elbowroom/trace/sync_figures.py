@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from elbowroom.draw import numbers
 from elbowroom.draw.figure import Axis, Figure, Hue, Series
-from elbowroom.quantities import format_cores
+from elbowroom.quantities import format_cores, number
 from elbowroom.trace.documents import Sync, SyncPoint, SyncRank
 from elbowroom.trace.figure_page import figure_page
 
@@ -50,14 +49,14 @@ def summary(sync: Sync) -> list[str]:
     if errors:
         worst, rank = max(errors)
         sentences.append(
-            f"Between sync points, times are wrong by at most {numbers.number(worst, 3)} ns (rank {rank})."
+            f"Between sync points, times are wrong by at most {number(worst, 3)} ns (rank {rank})."
         )
     else:
         sentences.append("No clock has two sync points, so the drift is unknown.")
     drifts = [(abs(one.drift_ppb), one.drift_ppb, rank.rank) for rank in sync.ranks for one in rank.segments]
     if drifts and max(drifts)[0] > 0:
         _, drift, rank = max(drifts)
-        sentences.append(f"The largest drift is {numbers.number(drift / 1e3, 3)} ppm (rank {rank}).")
+        sentences.append(f"The largest drift is {number(drift / 1e3, 3)} ppm (rank {rank}).")
     points = [point for rank in sync.ranks for point in rank.points]
     left_out = sum(not point.used for point in points)
     sentences.append(f"{len(points)} sync points of {len(sync.ranks)} ranks, {left_out} of them left out.")
@@ -81,7 +80,7 @@ def advice(sync: Sync) -> list[str]:
     worst = max((one.error_ns or 0.0 for rank in sync.ranks for one in rank.segments), default=0.0)
     if bending and worst >= MATTERS_NS:
         sentences.append(
-            f"Ranks {format_cores(bending)}: most of the error (at most {numbers.number(worst, 3)} ns) comes "
+            f"Ranks {format_cores(bending)}: most of the error (at most {number(worst, 3)} ns) comes "
             "from drift between sync points, not from the network. Synchronise more often (record --sync)."
         )
     return sentences
@@ -210,7 +209,7 @@ def _offsets(clock: ComparedClock) -> Figure:
         x=Axis(label="time (s)"),
         left=Axis(label="offset minus a constant drift (µs)"),
         series=tuple(series),
-        caption=f"A constant drift of {numbers.number(drift, 4)} ppm is subtracted. Whiskers: guaranteed "
+        caption=f"A constant drift of {number(drift, 4)} ppm is subtracted. Whiskers: guaranteed "
         f"bounds{rejected}. As the upper part of Fig. 3.18 of the thesis.",
     )
 
@@ -314,11 +313,11 @@ def _row(rank: SyncRank) -> tuple[str, ...]:
     clock = ComparedClock((rank.rank,), rank)
     used = clock.used
     drift = (
-        numbers.number((used[-1].offset - used[0].offset) / (used[-1].local - used[0].local) * 1e6, 4)
+        number((used[-1].offset - used[0].offset) / (used[-1].local - used[0].local) * 1e6, 4)
         if len(used) > 1
         else "n/a"
     )
-    error = numbers.number(clock.worst, 4) if rank.segments else "n/a"
+    error = number(clock.worst, 4) if rank.segments else "n/a"
     return (
         str(rank.rank), rank.host, str(len(rank.points)), str(len(rank.points) - len(used)), drift, error,
         ", ".join(rank.flags),

@@ -20,10 +20,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.draw import numbers
 from elbowroom.draw.html import asset, embed, template
 from elbowroom.draw.palette import FAMILIES, ON_DARK, ON_LIGHT
 from elbowroom.errors import UsageError
+from elbowroom.quantities import number
 from elbowroom.trace.columns import BEGIN, CLIPPED, EVENTS, GAPS, MESSAGES, Block, TraceColumns, TracedJob
 from elbowroom.trace.mpi_calls import SET_UP, sets_up
 from elbowroom.trace.texts import Texts
@@ -347,7 +347,7 @@ def _summary(shown: Shown) -> str:
         _counted(len(job.threads), "thread"),
         _counted(shown.recorded, "event"),
         _counted(len(shown.messages), "message"),
-        f"{numbers.number(_length(shown) / 1e6)} ms",
+        f"{number(_length(shown) / 1e6)} ms",
     ]
     return " · ".join([*parts, f"{_number(lost)} lost"] if lost else parts)
 

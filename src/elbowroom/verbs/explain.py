@@ -10,10 +10,9 @@ import click
 
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import FIGURE
-from elbowroom.draw.numbers import size as format_size
 from elbowroom.errors import UsageError
 from elbowroom.machine.identity import HARDWARE, check_same, difference
-from elbowroom.quantities import parse_size
+from elbowroom.quantities import format_size, parse_size
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from elbowroom.broadcast.simulated import (
     SEGMENT_OF_TWO,
     check_tree,
     parse_latency,
-    parse_rate,
     usual_segment,
 )
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import build
+from elbowroom.quantities import parse_bandwidth
 
 COPY_S = 439296 / 6e9 + 4e-6
 """Seconds that one copy of 429 KiB takes between two nodes: 6 GB/s, and two links of 2 us."""
@@ -44,7 +44,7 @@ def simulated(**options: Any) -> elbowroom.api.broadcasts.SimulatedBroadcast:
 
 @given(st.integers(1, 10**6), st.sampled_from([("kB", 10**3), ("MB", 10**6), ("GiB", 2**30)]))
 def test_a_rate_is_a_size_in_a_second(number: int, unit: tuple[str, int]) -> None:
-    assert parse_rate(f"{number}{unit[0]}/s", "bandwidth") == number * unit[1]
+    assert parse_bandwidth(f"{number}{unit[0]}/s", "bandwidth") == number * unit[1]
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from elbowroom import api, cli
-from elbowroom.api.quantities import parse_cores
 from elbowroom.cli import run_tables
 from elbowroom.cli.commands import COMMANDS, group
 from elbowroom.cli.options import OTHER_WORDS
+from elbowroom.quantities import parse_cores
 from elbowroom.verbs.declaration import VERBS, command_of
 
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from elbowroom.draw import labels, numbers, palette, scales
+from elbowroom.draw import labels, palette, scales
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.draw.files import TITLE_LETTERS, save, save_all
 from elbowroom.draw.svg import Rows, svg, unit_of
 from elbowroom.errors import UsageError
+from elbowroom.quantities import NARROW_SPACE, interval, number, rate
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINEAR, LOG2, LOG10 = (
@@ -113,7 +114,7 @@ def test_what_a_logarithm_cannot_show_cuts_the_curve() -> None:
     ],
 )
 def test_a_number_is_printed_with_sensible_digits(value: float, text: str) -> None:
-    assert numbers.number(value) == text
+    assert number(value) == text
 
 
 @pytest.mark.parametrize(
@@ -127,12 +128,12 @@ def test_a_number_is_printed_with_sensible_digits(value: float, text: str) -> No
     ],
 )
 def test_a_rate_is_printed_in_the_unit_of_its_size(value: float, unit: str, text: str) -> None:
-    assert numbers.rate(value, unit) == text
+    assert rate(value, unit) == text
 
 
 @given(st.floats(min_value=1e-3, max_value=1e14))
 def test_a_printed_number_is_within_half_of_its_last_digit(value: float) -> None:
-    shown = float(numbers.number(value).replace(numbers.NARROW_SPACE, ""))
+    shown = float(number(value).replace(NARROW_SPACE, ""))
     assert shown == pytest.approx(value, rel=5.1e-4)
 
 
@@ -147,7 +148,7 @@ def test_a_printed_number_is_within_half_of_its_last_digit(value: float) -> None
 def test_an_interval_gets_the_decimals_its_width_deserves(
     triple: tuple[float, float, float], text: str
 ) -> None:
-    assert numbers.interval(*triple) == text
+    assert interval(*triple) == text
 
 
 def test_alone_and_together_of_one_thing_share_colour_and_marker_and_differ_in_dashes() -> None:

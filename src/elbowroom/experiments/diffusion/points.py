@@ -19,6 +19,7 @@ from elbowroom.plan.kernels import find
 from elbowroom.plan.placement import Seats
 from elbowroom.points import ApplicationSteps
 from elbowroom.points.point import Expansion, Note, Placement, Point, Variant
+from elbowroom.quantities import plural
 
 NAME = "diffusion"
 
@@ -120,7 +121,7 @@ def _nodes(plan: Plan, machine: Machine) -> tuple[int, ...]:
     here = machine.hosts if machine.hosts > 1 or plan.keys.processes_per_node > 1 else 2
     if nodes not in ((), (here,)):
         raise UsageError(
-            f"a run measures the {machine.hosts} host{'s' if machine.hosts > 1 else ''} it has",
+            f"a run measures the {plural(machine.hosts, 'host')} it has",
             field="nodes",
             value=",".join(map(str, nodes)),
             hint="leave it out, or let a cluster be simulated: --machine henri",

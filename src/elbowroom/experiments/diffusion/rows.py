@@ -18,6 +18,7 @@ from elbowroom.experiments.ring import loss
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.points import ApplicationSteps, Losses, running
 from elbowroom.points.steps import CELL_FLOPS
+from elbowroom.quantities import plural
 from elbowroom.results.result import PointResult, Summary
 from elbowroom.stats.interval import apart
 
@@ -125,7 +126,7 @@ def mean_errors(table: Sequence[StepRow]) -> dict[str, tuple[float, float]]:
 
 def sentence(row: StepRow) -> str:
     """Whether overlapping paid, from the two measured steps."""
-    threads = f"{row.comm_threads} communication thread{'s' if row.comm_threads > 1 else ''}"
+    threads = plural(row.comm_threads, "communication thread")
     if row.apart is None or row.saved is None:
         return f"With {threads} a step takes {_ms(row.measured)}; without overlapping it was not measured."
     both = f"{_ms(row.measured)} overlapped with {threads}, {_ms(row.apart)} one after the other"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elbowroom.draw.numbers import number
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.diffusion.rows import StepRow, mean_errors, rows
 from elbowroom.machine.topology import Machine
 from elbowroom.points import ApplicationSteps, running
 from elbowroom.points.steps import CELL_FLOPS
+from elbowroom.quantities import number
 from elbowroom.results.result import PointResult, Summary
 
 NAMES = {"predicted": "overlap model", "naive_max": "longer of the two", "naive_sum": "one after the other"}

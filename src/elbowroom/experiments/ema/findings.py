@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from elbowroom.draw.numbers import number
 from elbowroom.experiments.common.claims import Claim
 from elbowroom.experiments.common.sentences import Values, nothing, size_text
 from elbowroom.experiments.ema import sides
@@ -15,6 +14,7 @@ from elbowroom.experiments.ema.cases import AccessCase, cases, kind_text, region
 from elbowroom.experiments.ema.floors import CacheRegion
 from elbowroom.experiments.ema.sides import never_below
 from elbowroom.machine.topology import Machine
+from elbowroom.quantities import number
 from elbowroom.results.judgement import above
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Interval

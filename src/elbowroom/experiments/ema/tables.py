@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elbowroom.draw.numbers import number, span
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.ema.cases import AccessCase, cases, kind_text, region_text, who_text
 from elbowroom.experiments.ema.findings import percent
 from elbowroom.experiments.ema.floors import CacheRegion
 from elbowroom.machine.topology import Machine
+from elbowroom.quantities import number, span
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Interval
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elbowroom.draw.numbers import number
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.common.sentences import size_text
 from elbowroom.experiments.forwarding.rows import TreeRow, rows
 from elbowroom.machine.topology import Machine
+from elbowroom.quantities import number
 from elbowroom.results.result import Kept, PointResult
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.draw.numbers import number
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.common.sentences import kernel_name
 from elbowroom.experiments.common.source_table import (
@@ -19,7 +18,7 @@ from elbowroom.experiments.common.source_table import (
 from elbowroom.experiments.common.sources import ContrastSource
 from elbowroom.experiments.gpu.rows import CopyRow, beside_cores, rows, sources
 from elbowroom.machine.topology import Machine
-from elbowroom.quantities import format_size
+from elbowroom.quantities import format_size, number
 from elbowroom.results.curves import affected
 from elbowroom.results.result import PointResult
 

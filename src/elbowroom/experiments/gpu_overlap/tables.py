@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.draw.numbers import rate
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.common.sentences import grouped
 from elbowroom.experiments.common.source_table import (
@@ -19,6 +18,7 @@ from elbowroom.experiments.common.source_table import (
 from elbowroom.experiments.common.sources import ContrastSource
 from elbowroom.experiments.gpu_overlap.rows import VICTIMS, OverlapRow, labels, rows, sources
 from elbowroom.machine.topology import Machine
+from elbowroom.quantities import rate
 from elbowroom.results.curves import affected
 from elbowroom.results.result import PointResult
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elbowroom.draw.numbers import number
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.kernels.rows import BUILDS, TASKS, TaskRow, rows
 from elbowroom.machine.topology import Machine
+from elbowroom.quantities import number
 from elbowroom.results.result import PointResult
 
 

@@ -13,6 +13,7 @@ import msgspec
 from elbowroom.experiments.common.claims import Claim
 from elbowroom.experiments.common.sentences import grouped, usable
 from elbowroom.points import RuntimeProgram, running
+from elbowroom.quantities import plural
 from elbowroom.results.judgement import Judgement, larger, suffers
 from elbowroom.results.result import Added, PointResult
 from elbowroom.stats.interval import apart
@@ -193,4 +194,4 @@ def _also_beside_registers(row: WorkerRow, register: PointResult | None) -> bool
 
 def workers_text(n: int) -> str:
     """`1 worker`, `35 workers`."""
-    return f"{n} worker{'' if n == 1 else 's'}"
+    return plural(n, "worker")

@@ -27,6 +27,7 @@ from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand
 from elbowroom.plan.kernels import find
+from elbowroom.quantities import plural
 from elbowroom.results.curves import highest, regime, traffic
 from elbowroom.results.family import SIDES, SideName, chance_text, losing_sides
 from elbowroom.results.quiet import ANSWER, controls
@@ -213,7 +214,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     for (kernel, n), group in _curves(results).items():
         if len(group) < 3:
             continue
-        beside = f"{kernel_name(kernel)} on {n} core{'s' if n > 1 else ''}"
+        beside = f"{kernel_name(kernel)} on {plural(n, 'core')}"
         title = f"What each side keeps beside the other: {beside}"
         drawn.append(kept_figure(f"kept-{kernel}-n{n}", title, axis, group, _size))
         drawn.append(

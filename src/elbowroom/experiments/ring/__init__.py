@@ -26,6 +26,7 @@ from elbowroom.experiments.ring.figures import figures
 from elbowroom.experiments.ring.points import RingKeys, expand
 from elbowroom.experiments.ring.tables import tables
 from elbowroom.machine.topology import Machine
+from elbowroom.quantities import plural
 from elbowroom.results.result import Finding, Kept, PointResult
 
 CaseKey = tuple[str, int, str, int]
@@ -55,7 +56,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     for case, group in grouped(usable(results), _case).items():
         full = max(group, key=cores_of)
         network, memory = loss(full.comm.kept), loss(full.comp.kept)
-        threads = f"{full.comm_threads} communication thread{'s' if full.comm_threads > 1 else ''}"
+        threads = plural(full.comm_threads, "communication thread")
         comm, comp = onsets(group, cores_of)
         text = (
             f"Ring of {size_text(full.size)} messages, one process per {full.processes}, {threads}, "

@@ -10,6 +10,7 @@ from elbowroom.experiments.common.sentences import Values, grouped, node_distanc
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import nic_node
 from elbowroom.points import RuntimeProgram, running
+from elbowroom.quantities import plural
 from elbowroom.results.curves import affected
 from elbowroom.results.judgement import Judgement, larger, suffers, unanimous
 from elbowroom.results.result import Kept, PointResult
@@ -75,7 +76,7 @@ def cases(results: Sequence[PointResult]) -> tuple[LatencyCase, ...]:
 
 def workers_text(item: PointResult) -> str:
     """`, beside 34 polling workers`; empty where they are paused."""
-    return f", beside {item.n} polling worker{'s' if item.n > 1 else ''}" if item.n else ""
+    return f", beside {plural(item.n, 'polling worker')}" if item.n else ""
 
 
 def data_text(item: PointResult, machine: Machine) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elbowroom.draw.numbers import number, size
 from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
 from elbowroom.points import RuntimeProgram, running
+from elbowroom.quantities import format_size, number
 from elbowroom.results.result import Added, PointResult
 
 
@@ -48,7 +48,7 @@ def _cells(item: PointResult, added: Added, placed: bool, polled: bool) -> tuple
     side = item.comm
     times = ["-" if summary is None else number(summary.median, 4) for summary in (side.alone, side.together)]
     return (
-        size(item.size),
+        format_size(item.size),
         *[f"{item.comp_node}/{item.comm_node} c{item.comm_core}"] * placed,
         *[str(item.n)] * polled,
         *times,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from elbowroom.draw.numbers import interval, number, unit
 from elbowroom.measure.formats.values import (
     NAMES,
     SIDES,
@@ -17,6 +16,7 @@ from elbowroom.measure.formats.values import (
     source,
 )
 from elbowroom.measure.results import Results
+from elbowroom.quantities import interval, number, unit
 from elbowroom.results.family import losing_sides
 from elbowroom.results.judgement import suffers
 from elbowroom.results.result import Kept, PointResult

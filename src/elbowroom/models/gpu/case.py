@@ -12,6 +12,7 @@ import msgspec
 
 from elbowroom.errors import UsageError, closest
 from elbowroom.models.gpu.words import DIRECTIONS_OF, SMS_OF, Direction, First, Mover, Victim
+from elbowroom.quantities import plural
 
 
 class DeviceCase(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -53,7 +54,7 @@ class DeviceCase(msgspec.Struct, frozen=True, kw_only=True, order=True):
     @property
     def mover_text(self) -> str:
         """What is beside it, for people."""
-        sms = f"{self.sms} SM{'s' if self.sms > 1 else ''}"
+        sms = plural(self.sms, "SM")
         names = {
             "": "nothing",
             "copy": f"copy engine {self.direction}",

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from elbowroom.draw.figure import Axis, Figure, Label, Mark, Series, Side
-from elbowroom.draw.numbers import number
 from elbowroom.models.overlap.fluid import Activity, Timeline, constant_losses, simulate
 from elbowroom.models.overlap.law import OverlappedStep
+from elbowroom.quantities import number
 
 Style = Literal["alone", "together", "line"]
 Path = tuple[tuple[float, ...], tuple[float, ...]]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from elbowroom.draw.figure import Axis, Figure, Series
-from elbowroom.draw.numbers import number, with_span
+from elbowroom.quantities import TIME_UNITS, number, with_span
 from elbowroom.stats.interval import Interval
 from elbowroom.trace.figure_page import figure_page
 from elbowroom.trace.overlap.document import ComputationClass, Matched, TraceOverlap
-from elbowroom.trace.overlap.verdict import UNITS, duration, short_name
+from elbowroom.trace.overlap.verdict import duration, short_name
 
 MOST_BARS = 8
 NAME_LETTERS = 10
@@ -23,7 +23,7 @@ def overlap_figures(found: TraceOverlap) -> tuple[Figure, ...]:
 def _times(found: TraceOverlap) -> Figure:
     per = found.steps or 1
     largest = max(found.comp_s, found.comm_s) / per
-    factor, unit = next(((f, u) for f, u in UNITS if largest >= f), UNITS[-1])
+    factor, unit = next(((f, u) for f, u in TIME_UNITS if largest >= f), TIME_UNITS[-1])
     parts = [
         ("computation", found.comp_s),
         (found.hidden_kind, found.comm_s),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import FEWEST
 from elbowroom.trace.overlap.document import CommunicationKind, ComputationClass, Matched
@@ -162,7 +163,7 @@ def _matched(found: Exposure, row: Row, confidence: float) -> dict[str, object]:
     count = len(row.comparisons)
     reason = row.reason
     if slowdown is None and not reason:
-        reason = f"{count} comparison{'s' if count != 1 else ''}, but an interval needs {fewest(confidence)}"
+        reason = f"{plural(count, 'comparison')}, but an interval needs {fewest(confidence)}"
     return {
         "alone": len(row.alone),
         "overlapped": len(row.overlapped),

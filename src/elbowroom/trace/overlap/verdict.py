@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 
-from elbowroom.draw.numbers import number, span
+from elbowroom.quantities import short_time, span
 from elbowroom.stats.interval import Interval
 from elbowroom.trace.overlap.document import TraceOverlap
-
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-
 
 _NCCL = re.compile(r"^(void )?(nccl|rccl)\w*?Kernel_(?=.)")
 
@@ -22,9 +19,7 @@ def short_name(text: str, letters: int) -> str:
 
 def duration(seconds: float) -> str:
     """Three digits in the unit that reads best: `3.1 ms`."""
-    size = abs(seconds)
-    factor, unit = next(((f, u) for f, u in UNITS if size >= f), UNITS[-1])
-    return f"{number(seconds / factor, 3)} {unit}"
+    return short_time(seconds, smallest="ns")
 
 
 def duration_interval(interval: Interval) -> str:

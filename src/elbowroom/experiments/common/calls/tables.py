@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elbowroom.draw.numbers import number
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.common.calls.rows import REASONS, CallRow, rows
 from elbowroom.experiments.common.sentences import cores_text, grouped, kernel_name, size_text
 from elbowroom.machine.topology import Machine
+from elbowroom.quantities import number
 from elbowroom.results.result import PointResult, Summary
 
 COLUMNS = ("call", "progress", "T_N", "T_M", "overlap", "OSU", "comp", "comm", "lost by")
