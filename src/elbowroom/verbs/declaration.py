@@ -107,7 +107,7 @@ def dry_run_option(
     help: str = "Print what would be built and started, and for how long; build and start nothing.",
     **settings: Any,
 ) -> Any:
-    """The field `dry_run` of a verb that has `starts`, or a `plan` of its own: then that is the answer."""
+    """The field `dry_run` of a verb that has `planned_starts`, or a `planned` of its own."""
     return option("--dry-run", default=False, help=help, **settings)
 
 
@@ -255,15 +255,15 @@ class Verb(Options):
         """Its action; what it returns is the result of the Python function."""
         raise NotImplementedError
 
-    def starts(self) -> Iterable[PlannedStart]:
+    def planned_starts(self) -> Iterable[PlannedStart]:
         """The programs that it would start, where there is a field `dry_run`; nothing is built meanwhile."""
         raise NotImplementedError
 
-    def plan(self) -> Any:
+    def planned(self) -> Any:
         """What would be built and started, and for how long: what a dry run returns in place of `do`."""
         from elbowroom.measure.planned_starts import plan_starts
 
-        return plan_starts(self.starts)
+        return plan_starts(self.planned_starts)
 
     @property
     def is_dry_run(self) -> bool:
@@ -278,11 +278,11 @@ class Verb(Options):
         """Prints the result for people."""
         raise NotImplementedError
 
-    def plan_document(self, plan: Any) -> Any:
+    def planned_document(self, plan: Any) -> Any:
         """What `--dry-run --json` prints."""
         return plan
 
-    def print_plan(self, plan: Any) -> None:
+    def print_planned(self, plan: Any) -> None:
         """Prints the plan of a dry run for people."""
         print_planned(plan)
 
@@ -308,11 +308,11 @@ class Verb(Options):
     def execute(self, as_json: bool) -> int:
         """Does what the command line asks for, prints it, and returns the exit code."""
         if self.is_dry_run:
-            plan = self.plan()
+            plan = self.planned()
             if as_json:
-                print_json(self.plan_document(plan))
+                print_json(self.planned_document(plan))
             else:
-                self.print_plan(plan)
+                self.print_planned(plan)
             return 0
         with self.in_shell(as_json) as request:
             result = request.do()
@@ -389,7 +389,7 @@ def signature_of(verb: type[Verb], fixed: Sequence[str] = ()) -> inspect.Signatu
             by_position.append(parameter.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD))
         else:
             by_name.append(parameter)
-    result = verb.plan if "dry_run" in fixed else verb.do
+    result = verb.planned if "dry_run" in fixed else verb.do
     returned = inspect.signature(result).return_annotation
     return inspect.Signature([*by_position, *spread, *by_name], return_annotation=returned)
 
@@ -401,10 +401,10 @@ def function_of(verb: type[Verb], name: str | None = None, **fixed: Any) -> Call
     def function(*arguments: Any, **options: Any) -> Any:
         given = signature.bind(*arguments, **options).arguments
         request = request_of(verb, {**given, **fixed})
-        return request.plan() if request.is_dry_run else request.do()
+        return request.planned() if request.is_dry_run else request.do()
 
     function.__name__ = function.__qualname__ = name or verb.name.replace(" ", "_").replace("-", "_")
-    function.__doc__ = (verb.plan if "dry_run" in fixed else verb.do).__doc__ or verb.__doc__
+    function.__doc__ = (verb.planned if "dry_run" in fixed else verb.do).__doc__ or verb.__doc__
     function.__module__ = verb.__module__
     function.__signature__ = signature  # type: ignore[attr-defined]
     function.__declared__ = verb, fixed  # type: ignore[attr-defined]

@@ -130,7 +130,7 @@ def sending() -> Iterator[type[Verb]]:
         def do(self) -> tuple[Any, ...]:
             return (*self.words, self.first, self.place.host, self.place.port, self.report)
 
-        def plan(self) -> dict[str, int]:
+        def planned(self) -> dict[str, int]:
             """What would be sent."""
             return {"sent": len(self.words)}
 
