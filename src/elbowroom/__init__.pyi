@@ -79,11 +79,7 @@ from elbowroom.api.runs import open as open
 from elbowroom.api.runs import step_table as step_table
 from elbowroom.api.schemas import schema as schema
 from elbowroom.api.schemas import schema_names as schema_names
-from elbowroom.api.simulation import save_simulated_clocks as save_simulated_clocks
 from elbowroom.api.simulation import simulate as simulate
-from elbowroom.api.simulation import simulate_clocks as simulate_clocks
-from elbowroom.api.simulation import simulate_questions as simulate_questions
-from elbowroom.api.simulation import simulated_clock_figures as simulated_clock_figures
 from elbowroom.api.simulation import simulated_figure as simulated_figure
 from elbowroom.api.simulation import simulated_node as simulated_node
 from elbowroom.api.steps import best_split as best_split

@@ -277,7 +277,6 @@ def test_what_is_said_of_a_trace_keeps_to_its_schema(
         ("prediction", ["predict", "henri", *SITUATION]),
         ("prediction", ["predict", FITTED, *SITUATION, "--direction", "receive"]),
         ("simulate", ["simulate", "--machine", "henri", "--cores", "1,9"]),
-        ("simulated-clocks", ["trace", "simulate-clocks", "--clocks", "8", "--seconds", "60"]),
         ("simulated-node", ["simulate", "--machine", "henri", "--parameters"]),
         ("trace-merge", ["trace", "merge", "t", "-o", "t.json"]),
         ("trace-record", ["trace", "record", "-o", "new", "--", "./app"]),

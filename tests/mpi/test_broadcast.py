@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
+import benchmark_modules
 import elbowroom
 from broadcast_library import ROOT, built_tree, compiled_for, library_folder, ranks_of, run
 from elbowroom import cli
@@ -118,14 +119,11 @@ def test_measured_broadcasts_become_areas(capfd: pytest.CaptureFixture[str], tmp
     assert cli.run(["broadcast", "bench", *words, "--json"]) == 0
     file = tmp_path / "bench.json"
     file.write_text(capfd.readouterr().out, encoding="utf-8")
-    figure = tmp_path / "areas.svg"
-    assert cli.run(["broadcast", "areas", "--from", str(file), "-o", str(figure), "--json"]) == 0
-    assert "<svg" in figure.read_text(encoding="utf-8")
-    printed = json.loads(capfd.readouterr().out)
-    assert printed["priorities"] == [1, 2, 3]
-    for areas in printed["broadcasts"]:
-        assert not areas["simulated"]
-        waits = zip(areas["received_us"], areas["released_us"][1:], strict=True)
+    measured = benchmark_modules.load("broadcast_areas").load_areas(file)
+    assert measured.priorities == (1, 2, 3)
+    for areas in measured.broadcasts:
+        assert not areas.simulated
+        waits = zip(areas.received_us, areas.released_us[1:], strict=True)
         assert all(0 < received <= released for received, released in waits)
 
 

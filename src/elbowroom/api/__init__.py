@@ -86,11 +86,7 @@ PUBLIC = {
         "elbowroom.api.runs": ("ListedRun", "Run", "list_runs", "open", "step_table"),
         "elbowroom.api.schemas": ("schema", "schema_names"),
         "elbowroom.api.simulation": (
-            "save_simulated_clocks",
             "simulate",
-            "simulate_clocks",
-            "simulate_questions",
-            "simulated_clock_figures",
             "simulated_figure",
             "simulated_node",
         ),

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from xml.etree import ElementTree
 
 import msgspec
 
-from elbowroom.broadcast.areas import AreasDocument as AreasDocument
-from elbowroom.broadcast.areas import BroadcastDocument as BroadcastDocument
-from elbowroom.broadcast.areas import area_figures, measured_areas, predicted_document
-from elbowroom.broadcast.areas import broadcast_document as broadcast_document
-from elbowroom.broadcast.measured import BroadcastEntry
+from elbowroom.broadcast.measured import read_bench
 from elbowroom.broadcast.network import MeasuredBroadcast, NetworkDocument, TunedBroadcast, fit_network
 from elbowroom.broadcast.network import Network as Network
 from elbowroom.broadcast.simulated import MOST_RECIPIENTS as MOST_RECIPIENTS
 from elbowroom.broadcast.simulated import PLATFORMS as PLATFORMS
+from elbowroom.broadcast.simulated import BroadcastDocument as BroadcastDocument
 from elbowroom.broadcast.simulated import BroadcastRequest as BroadcastRequest
 from elbowroom.broadcast.simulated import SimulatedBroadcast as SimulatedBroadcast
+from elbowroom.broadcast.simulated import broadcast_document, predicted_document, usual_segment
 from elbowroom.broadcast.simulated import parse_latency as parse_latency
-from elbowroom.broadcast.simulated import parse_priorities as parse_priorities
-from elbowroom.broadcast.simulated import usual_segment
 from elbowroom.documents import DocumentFormat
-from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import read_document
 from elbowroom.launch import build, simulator
@@ -94,28 +89,6 @@ def _check_platform(file: str) -> None:
         )
 
 
-def simulate_areas(trees: Sequence[str], request: BroadcastRequest) -> AreasDocument:
-    """The same broadcast by each of the trees: when each rank has received and released the data."""
-    requests = [msgspec.structs.replace(request, tree=tree) for tree in trees]
-    return AreasDocument(
-        priorities=request.priorities,
-        broadcasts=tuple(broadcast_document(simulator.simulate_broadcast(one), one) for one in requests),
-    )
-
-
-def load_areas(file: str | Path) -> AreasDocument:
-    """The same of measured broadcasts, from what `broadcast bench --json` printed; UsageError for another
-    file, and where sizes, numbers of recipients or priorities differ.
-    """
-    return measured_areas(_read_bench(file, list[BroadcastEntry]))
-
-
-def save_areas(areas: AreasDocument, file: str | Path) -> None:
-    """Draws when each rank received and released the data (.svg or .png)."""
-    columns = min(3, len(areas.broadcasts))
-    save_panels(area_figures(areas.broadcasts), Path(file), columns=columns, title=areas.title)
-
-
 NETWORK_FORMAT = DocumentFormat(
     kind=NetworkDocument,
     schema="elbowroom/broadcast-network",
@@ -123,8 +96,6 @@ NETWORK_FORMAT = DocumentFormat(
     name="network",
     hint="elbowroom broadcast tune -o network.json writes one",
 )
-
-Rows = TypeVar("Rows")
 
 WINDOWS = (128 << 10, 64 << 10, 256 << 10, 512 << 10, 1 << 20)
 """Bytes in flight that are tried, the library's own first."""
@@ -147,19 +118,7 @@ def fit_broadcast_network(file: str | Path) -> Network:
     """The parameters that fit what `broadcast bench --json` printed; UsageError for another file, and for
     rows that do not tell all.
     """
-    return fit_network(_read_bench(file, list[MeasuredBroadcast]))
-
-
-def _read_bench(file: str | Path, rows: type[Rows]) -> Rows:
-    """What `broadcast bench --json` printed."""
-    hint = "give what `elbowroom broadcast bench --json` prints"
-    data = read_document(Path(file), field="from", hint=hint)
-    try:
-        return msgspec.json.decode(data, type=rows)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(
-            f"holds no rows of broadcasts: {error}", field="from", value=str(file), hint=hint
-        ) from error
+    return fit_network(read_bench(file, list[MeasuredBroadcast]))
 
 
 def tune_broadcasts(network: Network, sizes: Sequence[int], recipients: Sequence[int]) -> NetworkDocument:

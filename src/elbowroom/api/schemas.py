@@ -11,7 +11,7 @@ from elbowroom.advise.gpu_advice import GpuAdvice
 from elbowroom.advise.gpu_job import GpuJobFile
 from elbowroom.advise.job import JobFile
 from elbowroom.api.broadcast_bench import BroadcastEntry
-from elbowroom.api.broadcasts import AreasDocument, BroadcastDocument
+from elbowroom.api.broadcasts import BroadcastDocument
 from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, FitDocument
 from elbowroom.api.colocation_forecast import ForecastDocument
 from elbowroom.api.colocation_measurement import PlannedRuns
@@ -25,7 +25,7 @@ from elbowroom.api.predictions import LoadDocument, SituationDocument, Situation
 from elbowroom.api.profiles import ProfileRecordDocument
 from elbowroom.api.runs import FileList, RunList
 from elbowroom.api.show import show_type
-from elbowroom.api.simulation import ClocksDocument, NodeDocument, QuestionsDocument, SimulationDocument
+from elbowroom.api.simulation import NodeDocument, SimulationDocument
 from elbowroom.api.step_documents import PredictedStepDocument, StepDocument, StepTableDocument
 from elbowroom.api.trace_recorder import RecordDocument
 from elbowroom.api.traces import MergeDocument
@@ -61,7 +61,6 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
         "simulated factorization: what `broadcast factorize --json` prints",
         FactorizationDocument,
     ),
-    "broadcast-areas": ("received and released areas: what `broadcast areas --json` prints", AreasDocument),
     "broadcast-network": (
         "network for broadcasts: what `broadcast tune` prints with --json and writes with -o",
         NetworkDocument,
@@ -136,12 +135,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     ),
     "show": ("results of a run: what `show --json` prints", show_type()),
     "simulate": ("simulated curves: what `simulate --json` prints", SimulationDocument),
-    "simulated-clocks": ("simulated clocks: what `trace simulate-clocks --json` prints", ClocksDocument),
     "simulated-node": ("simulated node: what `simulate --parameters --json` prints", NodeDocument),
-    "simulated-questions": (
-        "answers: what `simulate --questions --json` prints",
-        QuestionsDocument,
-    ),
     "study": ("study of a paper: what `study --json` prints", StudyDocument),
     "study-folder": ("study.json of a study's folder", StudyFolder),
     "study-plan": ("what a study would measure: what `study --dry-run --json` prints", StudyPlan),

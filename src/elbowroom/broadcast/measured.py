@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from pathlib import Path
+from typing import Literal, TypeVar
 
 import msgspec
 
 from elbowroom.broadcast.simulated import check_tree
 from elbowroom.errors import UsageError
+from elbowroom.files import read_document
 from elbowroom.results.summary import summarise
 
 MOST_RANKS = 100_000
@@ -213,3 +215,18 @@ def entries(asked: Sequence[Case], measured: Measured) -> Iterator[BroadcastEntr
 
 def _by_rank(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(summary(column).median for column in zip(*rows, strict=True))
+
+
+Rows = TypeVar("Rows")
+
+
+def read_bench(file: str | Path, rows: type[Rows]) -> Rows:
+    """What `broadcast bench --json` printed; UsageError for another file."""
+    hint = "give what `elbowroom broadcast bench --json` prints"
+    data = read_document(Path(file), field="from", hint=hint)
+    try:
+        return msgspec.json.decode(data, type=rows)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(
+            f"holds no rows of broadcasts: {error}", field="from", value=str(file), hint=hint
+        ) from error

@@ -1,4 +1,4 @@
-"""A broadcast on a simulated cluster: the question, and when each recipient has the data."""
+"""A broadcast on a simulated cluster: the question, when each recipient has the data, and the document."""
 
 from __future__ import annotations
 
@@ -158,3 +158,62 @@ def parse_latency(text: str, field: str) -> float:
     if match is None:
         raise UsageError("is not a latency", field=field, value=text, hint="for instance 2us")
     return float(match[1]) * _SECONDS[match[2]]
+
+
+MEGA = 1e6
+"""us in a second, and B/s in a MB/s."""
+
+
+class BroadcastDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One broadcast: `time_us` until the last recipient has the data, `bandwidth` (MB/s) is the size over
+    that time; `received_us` and `released_us` in the order of ranks, the latter from the root on. `simulated`
+    false: medians of what was measured, or, if `predicted`, times of the cost model, which has none for
+    single ranks.
+    """
+
+    schema: str = "elbowroom/broadcast"
+    version: int = 1
+    simulated: bool
+    predicted: bool
+    time_us: float
+    bandwidth: float
+    tree: str
+    segment: int
+    recipients: int
+    size: int
+    received_us: tuple[float, ...]
+    released_us: tuple[float, ...]
+
+
+def broadcast_document(simulated: SimulatedBroadcast, request: BroadcastRequest) -> BroadcastDocument:
+    """A simulated broadcast and what was asked, as one document."""
+    return BroadcastDocument(
+        simulated=True,
+        predicted=False,
+        time_us=simulated.seconds * MEGA,
+        bandwidth=request.size / simulated.seconds / MEGA,
+        tree=simulated.tree,
+        segment=simulated.segment,
+        recipients=request.recipients,
+        size=request.size,
+        received_us=tuple(time * MEGA for time in simulated.received),
+        released_us=tuple(time * MEGA for time in simulated.released),
+    )
+
+
+def predicted_document(
+    tree: str, segment: int, seconds: float, request: BroadcastRequest
+) -> BroadcastDocument:
+    """What the cost model says of a broadcast."""
+    return BroadcastDocument(
+        simulated=False,
+        predicted=True,
+        time_us=seconds * MEGA,
+        bandwidth=request.size / seconds / MEGA,
+        tree=tree,
+        segment=segment,
+        recipients=request.recipients,
+        size=request.size,
+        received_us=(),
+        released_us=(),
+    )

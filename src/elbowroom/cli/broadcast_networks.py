@@ -1,4 +1,4 @@
-"""`elbowroom broadcast areas` and `broadcast tune`, and the options of a simulated network."""
+"""`elbowroom broadcast tune`, and the options of a simulated network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from elbowroom import api
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
-from elbowroom.cli.options import FIGURE, Output, command, json_option
+from elbowroom.cli.options import Output, command, json_option
 from elbowroom.errors import UsageError
 from elbowroom.quantities import format_size, number, parse_bandwidth, parse_size
 
@@ -67,88 +67,6 @@ def network_of(
                 f"cannot be combined with --{where}", field=name, value=value, hint="leave one out"
             )
     return api.load_network(file) if where == "network" else api.fit_broadcast_network(file)
-
-
-@command()
-@click.option(
-    "--from",
-    "source",
-    metavar="FILE",
-    help="Measured: what `broadcast bench --rising --json` printed. Default: simulated.",
-)
-@click.option("--recipients", type=int, metavar="N", help="Ranks that receive; default: 38.")
-@click.option("--size", metavar="SIZE", help="Bytes of the data; default: 409KiB.")
-@network_options()
-@click.option(
-    "--tree",
-    "trees",
-    multiple=True,
-    metavar="KIND",
-    help="May be repeated: a panel for each; default: flat, binary, binomial.",
-)
-@click.option(
-    "--segment",
-    metavar="SIZE",
-    help="Segments that ranks forward one by one; default: 32 KiB for two, else whole.",
-)
-@click.option(
-    "--priorities",
-    metavar="LIST",
-    help="rising (with the rank; default), equal, or one for each recipient: 3,0,1.",
-)
-@click.option("-o", "--out", type=FIGURE, metavar="FILE", help="Draw the areas: .png or .svg.")
-@json_option
-def areas(source: str | None, out: str | None, as_json: bool, **options: Any) -> int:
-    """Show when each rank has the data, and when it has forwarded them.
-
-    The areas between both times over the rank, by tree (Figs 4.5 and 4.6 of the thesis): simulated, or of
-    measured broadcasts (--from).
-    """
-    found = _simulated_areas(options) if source is None else _measured_areas(source, options)
-    if out is not None:
-        api.broadcasts.save_areas(found, out)
-    if as_json:
-        print_json(found)
-        return 0
-    print_wrapped(found.title, style="bold")
-    broadcasts = found.broadcasts
-    table = new_table(
-        ("rank", "right"), ("priority", "right"), *((f"{one.tree}, µs", "right") for one in broadcasts)
-    )
-    for rank in range(1, broadcasts[0].recipients + 1):
-        priority = found.priorities[rank - 1] if found.priorities else 0
-        spans = (f"{one.received_us[rank - 1]:.0f} - {one.released_us[rank]:.0f}" for one in broadcasts)
-        table.add_row(str(rank), str(priority), *spans)
-    console().print(table)
-    return 0
-
-
-def _simulated_areas(options: dict[str, Any]) -> api.broadcasts.AreasDocument:
-    network = network_of(options)
-    recipients = 38 if options["recipients"] is None else options["recipients"]
-    request = api.broadcasts.BroadcastRequest(
-        recipients=recipients,
-        size=parse_size(options["size"] or "409KiB", "size"),
-        bandwidth=network.bandwidth,
-        latency=network.latency,
-        overhead=network.overhead,
-        segment=0 if options["segment"] is None else parse_size(options["segment"], "segment"),
-        priorities=api.broadcasts.parse_priorities(options["priorities"] or "rising", recipients),
-    )
-    return api.broadcasts.simulate_areas(options["trees"] or ("flat", "binary", "binomial"), request)
-
-
-def _measured_areas(source: str, options: dict[str, Any]) -> api.broadcasts.AreasDocument:
-    """All other options say what to simulate."""
-    for name, value in options.items():
-        if value not in (None, ()):
-            raise UsageError(
-                "is of a simulated broadcast, and --from names measured ones",
-                field="tree" if name == "trees" else name,
-                value=value if isinstance(value, str | int) else ",".join(value),
-                hint="leave one out",
-            )
-    return api.broadcasts.load_areas(source)
 
 
 @command()

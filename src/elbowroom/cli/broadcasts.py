@@ -8,7 +8,7 @@ import click
 
 from elbowroom import api
 from elbowroom.cli.broadcast_bench import bench
-from elbowroom.cli.broadcast_networks import KINDS, areas, network_of, network_options, tune
+from elbowroom.cli.broadcast_networks import KINDS, network_of, network_options, tune
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.factorizations import factorize
 from elbowroom.cli.options import Group, json_option
@@ -134,6 +134,5 @@ def _recipients(recipients: int | None, nodes: int | None) -> int:
 
 
 broadcast.add_command(bench)
-broadcast.add_command(areas)
 broadcast.add_command(tune)
 broadcast.add_command(factorize)

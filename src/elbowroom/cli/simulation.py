@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from elbowroom.api.simulation import (
         Curve,
         Latency,
-        Questions,
         Simulated,
         SimulatedNode,
         SimulatedRow,
     )
 
 
-_ANYWHERE = {"machine", "settings", "seed", "out", "as_json", "questions", "parameters"}
+_ANYWHERE = {"machine", "settings", "seed", "out", "as_json", "parameters"}
 
 
 @command()
@@ -60,20 +59,13 @@ _ANYWHERE = {"machine", "settings", "seed", "out", "as_json", "questions", "para
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set one of the --parameters.")
 @click.option("--parameters", is_flag=True, help="List the parameters of the node with their sources.")
 @click.option(
-    "--questions",
-    is_flag=True,
-    help="Report which side loses first and from which n, whether a minimum is kept, and the bottleneck.",
-)
-@click.option(
     "--seed",
     type=click.IntRange(min=0, max=2**32 - 1),
     default=1,
     show_default=True,
     help="Seed of random numbers.",
 )
-@click.option(
-    "-o", "--out", metavar="FIGURE", help="Draw a figure (.png, .svg); with --questions, a folder of figures."
-)
+@click.option("-o", "--out", metavar="FIGURE", help="Draw a figure (.png, .svg).")
 @json_option
 def simulate(**options: Any) -> int:
     """Simulate every memory request (64 B) of a node: what waits where, and which side loses.
@@ -81,22 +73,12 @@ def simulate(**options: Any) -> int:
     Nothing is measured, and no arbiter prefers a side (`elbowroom help simulate`).
     """
     settings = _settings(options["settings"])
-    if options["out"] is not None and not options["questions"]:
+    if options["out"] is not None:
         FIGURE.convert(options["out"], None, None)
-    if options["parameters"] or options["questions"]:
-        _refuse(options)
     if options["parameters"]:
+        _refuse(options)
         node = api.simulated_node(options["machine"], settings)
         print_json(api.simulation.node_document(node)) if options["as_json"] else _print_parameters(node)
-        return 0
-    if options["questions"]:
-        answered = api.simulate_questions(
-            options["machine"], options["out"], settings=settings, seed=options["seed"]
-        )
-        if options["as_json"]:
-            print_json(api.simulation.questions_document(answered))
-        else:
-            _print_questions(answered)
         return 0
     simulated = api.simulate(
         options["machine"], settings=settings, seed=options["seed"], **_arguments(options)
@@ -140,14 +122,13 @@ def _settings(words: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _refuse(options: dict[str, Any]) -> None:
-    """The questions choose loads themselves, and parameters have none."""
-    which = "parameters" if options["parameters"] else "questions"
+    """Parameters have no load."""
     given = [name for name, value in options.items() if name not in _ANYWHERE and value is not None]
-    if options["parameters"] and options["out"] is not None:
+    if options["out"] is not None:
         given.append("out")
     if given:
         raise UsageError(
-            f"cannot be combined with --{which}",
+            "cannot be combined with --parameters",
             field=given[0],
             value=options[given[0]],
             hint="leave one of the two out",
@@ -212,38 +193,3 @@ def _latency(latency: Latency | None) -> str:
 def _busiest(row: SimulatedRow) -> str:
     name, use = max(row.stations.items(), key=lambda item: item[1])
     return f"{name.replace('controller of ', '')} {use:.0%}"
-
-
-def _print_questions(questions: Questions) -> None:
-    print_wrapped(shape_line(questions.node.shape), style="bold")
-    print_wrapped(
-        "Simulated request by request, non-temporal memset beside incoming messages: nothing is measured."
-    )
-    for answer in questions.answers:
-        print()
-        print_wrapped(answer.question, style="bold")
-        for sentence in answer.sentences:
-            print_wrapped(f"- {sentence}", indent="  ")
-    print()
-    print_wrapped("What decides, with all cores (kept) and from which n on", style="bold")
-    table = new_table(
-        ("parameter", ""), ("kernel", ""), ("data", ""), ("value", "right"),
-        ("comp\nkept", "right"), ("\nfrom", "right"), ("comm\nkept", "right"), ("\nfrom", "right"),
-        ("loses first", ""),
-    )  # fmt: skip
-    for item in questions.swept:
-        row, finding = item.curve.rows[-1], item.finding
-        table.add_row(
-            item.sweep.parameter,
-            item.sweep.kernel,
-            "far" if item.sweep.far else "near",
-            number(item.value),
-            f"{row.comp_kept:.2f}",
-            str(finding.comp_from or "-"),
-            f"{row.comm_kept:.2f}",
-            str(finding.comm_from or "-"),
-            finding.first,
-        )
-    console().print(table)
-    for path in questions.files:
-        print_wrapped(f"figure: {path}")

@@ -1,5 +1,5 @@
-"""Runs the simulators of single requests (core/simulate), clocks (lib/clock), broadcasts (lib/broadcast) and
-task graphs (lib/taskflow): executables that are built on first use.
+"""Runs the simulators of single requests (core/simulate), broadcasts (lib/broadcast) and task graphs
+(lib/taskflow): executables that are built on first use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from elbowroom.broadcast.simulated import PLATFORMS, BroadcastRequest, Simulated
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import build
 from elbowroom.launch.processes import run
-from elbowroom.trace.simulated_clocks import SimulatedClocks
 from elbowroom.virtual.simulated import Observation
 
 PATIENCE_S = 600.0
@@ -49,34 +48,6 @@ def simulate(machine: Mapping[str, Any], experiments: Sequence[Mapping[str, Any]
 
 class _Refused(msgspec.Struct):
     error: str
-
-
-def simulate_clocks(request: Mapping[str, Any]) -> SimulatedClocks:
-    """What becomes of the clocks that are asked for (docs/reference/clock.md says what both hold).
-
-    UsageError where the request cannot be met, MachineError when the simulator cannot be built or dies.
-    """
-    path = build.clock_simulator()
-    done = run(
-        [str(path)],
-        field="clock-simulator",
-        given=msgspec.json.encode(request) + b"\n",
-        patience=PATIENCE_S,
-        late="try again with fewer clocks",
-        doing="simulating",
-    )
-    try:
-        if done.code == 0:
-            return msgspec.json.decode(done.stdout, type=SimulatedClocks)
-        refused = msgspec.json.decode(done.stdout, type=_Refused)
-    except msgspec.DecodeError as error:
-        raise MachineError(
-            f"the simulator of clocks failed (exit code {done.code}): {done.last_line}",
-            field="clock-simulator",
-            value=str(path),
-            hint="remove it, so that it is built again",
-        ) from error
-    raise UsageError(refused.error)
 
 
 def simulate_broadcast(request: BroadcastRequest) -> SimulatedBroadcast:

@@ -147,20 +147,3 @@ def test_priorities_are_a_word_or_numbers() -> None:
     assert parse_priorities("3,0,1", 3) == (3, 0, 1)
     with pytest.raises(UsageError, match="are no priorities"):
         parse_priorities("3,-1", 2)
-
-
-def test_the_command_draws_the_areas_and_prints_both_times_of_each_rank(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    figure = tmp_path / "areas.svg"
-    words = ["broadcast", "areas", "--recipients", "6", "--tree", "flat", "--tree", "binary"]
-    assert cli.run([*words, "-o", str(figure), "--json"]) == 0
-    printed = json.loads(capfd.readouterr().out)
-    assert [(one["tree"], one["simulated"]) for one in printed["broadcasts"]] == [
-        ("flat", True),
-        ("binary", True),
-    ]
-    assert printed["priorities"] == [1, 2, 3, 4, 5, 6]
-    assert figure.read_text().startswith("<?xml")
-    assert cli.run(words) == 0
-    assert len(capfd.readouterr().out.splitlines()) == 8

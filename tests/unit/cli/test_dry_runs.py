@@ -27,11 +27,10 @@ WITHOUT = {
     "machine from-run": "reads", "overlap": "computes", "import": "reads",
     "fit": "computes", "evaluate": "computes", "predict": "computes", "schema": "reads", "help": "reads",
     "completion": "reads", "manual": "reads", "simulate": "simulates", "colocate schedule": "computes",
-    "colocate predict": "computes", "broadcast simulate": "simulates", "broadcast areas": "simulates",
+    "colocate predict": "computes", "broadcast simulate": "simulates",
     "broadcast tune": "computes", "profile show": "reads", "profile what-if": "computes",
     "trace merge": "reads", "trace stat": "reads", "trace activity": "reads", "trace check": "reads",
     "trace dag": "reads", "trace sync": "reads", "trace overlap": "reads",
-    "trace simulate-clocks": "simulates",
 }  # fmt: skip
 """Commands that neither measure nor run a program of the user, and what they do instead."""
 

@@ -67,7 +67,6 @@ COMMANDS = {
     "broadcast factorize": "ELBOWROOM_FACTORIZATIONS_INLINE",
     "profile calibrate --ranks 2": "ELBOWROOM_NETWORK_BENCH",
     "simulate --machine henri": "ELBOWROOM_SIMULATOR",
-    "trace simulate-clocks": "ELBOWROOM_CLOCK_SIMULATOR",
     "run quick --no-report": "ELBOWROOM_PROBE",
     "trace check t": "ELBOWROOM_TRACE_READER",
     "trace overhead --repeat 5 -- ./slow": "",
@@ -126,7 +125,6 @@ def test_a_build_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         ("fit {run} -o m.json", "elbowroom.models.fit.fit", "fitting the models"),
         ("report {run} -o r.html", "elbowroom.api.runs.render", "writing the report"),
-        ("simulate --machine henri --questions", "elbowroom.launch.simulator.simulate", "simulating"),
     ],
 )
 def test_a_long_computation_says_what_it_does(

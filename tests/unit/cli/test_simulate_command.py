@@ -1,4 +1,4 @@
-"""`elbowroom simulate`: tables, JSON, figures, questions, refusals; and what a curve shows."""
+"""`elbowroom simulate`: tables, JSON, figures, refusals; and what a curve shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from elbowroom import api, cli
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
-from elbowroom.virtual.simulated import Curve, SimulatedRow, answers, onset_of
+from elbowroom.virtual.simulated import Curve, SimulatedRow, onset_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -65,16 +65,6 @@ def test_a_finding_tells_where_the_loss_begins_and_whether_it_still_grows() -> N
     assert (observed.station, observed.use) == ("controller of node 0", 0.5)
 
 
-def test_answers_say_in_words_what_was_found() -> None:
-    response = answers([curve((6, 1.0, 0.9), (9, 0.9, 0.8), (12, 0.85, 0.79))])
-    texts = [answer.sentences[0] for answer in response]
-    place = "computations on node 0, communications on node 0"
-    assert texts[0] == f"{place}: communication, from 6 cores on; computation from 9 on."
-    assert "loss of more than 5%: computation from 9 cores, communication from 6 cores (of 12)" in texts[1]
-    assert "a minimum is kept: with 12 cores they keep 0.79" in texts[2]
-    assert "with all cores saturated: controller of node 0" in texts[3]
-
-
 def run(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> Any:
     assert cli.run(["simulate", *words, "--json"]) == code
     return json.loads(capsys.readouterr().out)
@@ -124,31 +114,6 @@ def test_the_parameters_are_listed_with_their_sources(capsys: pytest.CaptureFixt
     assert values["core_rate_local"]["value"] == 4455.4
 
 
-def test_the_questions_are_answered_with_figures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from elbowroom.api import simulation
-
-    few = tuple(sweep._replace(factors=(1.0,)) for sweep in simulation.SWEEPS[:3])
-    monkeypatch.setattr(simulation, "SWEEPS", few)
-    messages = run(capsys, "--machine", "occigen", "--questions", "-o", str(tmp_path / "f"))
-    assert [answer["question"] for answer in messages["answers"]] == [
-        "Who loses first?",
-        "From how many cores on?",
-        "Do communications keep a minimum?",
-        "Controller or link?",
-    ]
-    assert all(len(answer["sentences"]) == 4 for answer in messages["answers"])
-    assert {Path(file).stem for file in messages["files"]} == {
-        "who-loses-first", "from-which-n", "minimum-kept", "controller-or-link", "what-decides",
-    }  # fmt: skip
-    assert all(Path(file).stat().st_size > 10_000 for file in messages["files"])
-    swept = messages["swept"][2]
-    assert (swept["parameter"], swept["far"]) == ("nic_write_credits", True)
-    # The value of the node itself: what the curve of that placement says at its last row.
-    assert swept["value"] == messages["node"]["nic_write_credits"]
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -175,8 +140,8 @@ def test_the_questions_are_answered_with_figures(
         (["--machine", "henri", "--set", "row"], "set 'row': is not KEY=VALUE"),
         (["--machine", "henri", "--set", "row=-1"], "row '-1': is not a number in range; 0 to 10000 ns"),
         (
-            ["--machine", "henri", "--questions", "--cores", "3"],
-            "cores '3': cannot be combined with --questions",
+            ["--machine", "henri", "--parameters", "--cores", "3"],
+            "cores '3': cannot be combined with --parameters",
         ),
         (
             ["--machine", "henri", "--parameters", "-o", "f.png"],

@@ -103,7 +103,7 @@ CHAPTER_3 = (
         title="Clocks of several nodes",
         instead=f"{TRACED} `trace activity t --figure activity.svg` (exits of barriers, durations of "
         "messages), `trace check t` and `trace sync t --report clocks.html`; simulated clocks: "
-        "`elbowroom trace simulate-clocks -o clocks.svg`",
+        "`python benchmarks/simulated_clocks.py -o clocks.svg`",
     ),
 )
 
@@ -116,7 +116,7 @@ CHAPTER_4 = (
     Exhibit(
         label="Fig. 4.3 to 4.6",
         title="Broadcasts alone",
-        instead="`elbowroom broadcast bench`, and `elbowroom broadcast areas`",
+        instead="`elbowroom broadcast bench`, and `python benchmarks/broadcast_areas.py`",
     ),
     Exhibit(label="Fig. 4.7, 4.8", title="Recipients of Cholesky", instead="`elbowroom broadcast factorize`"),
     Exhibit(

@@ -1,18 +1,21 @@
-"""Areas of measured broadcasts."""
+"""Areas of simulated and of measured broadcasts."""
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from elbowroom import cli
-from elbowroom.api.broadcasts import load_areas
-from elbowroom.broadcast.areas import area_figures
+import benchmark_modules
 from elbowroom.broadcast.measured import Beside, BroadcastEntry, Time
-from elbowroom.errors import UsageError
+from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.launch import build
+
+areas_of = benchmark_modules.load("broadcast_areas")
 
 TIME = Time(median=30.0, low=29.0, high=31.0)
 
@@ -46,7 +49,7 @@ def written(folder: Path, *entries: BroadcastEntry) -> str:
 
 
 def test_measured_areas_have_the_medians_of_each_rank(tmp_path: Path) -> None:
-    areas = load_areas(written(tmp_path, entry(), entry(tree="flat")))
+    areas = areas_of.load_areas(written(tmp_path, entry(), entry(tree="flat")))
     assert areas.title == "4 kB to 3 recipients, measured"
     assert areas.priorities == (1, 2, 3)
     assert [one.tree for one in areas.broadcasts] == ["binary", "flat"]
@@ -55,7 +58,7 @@ def test_measured_areas_have_the_medians_of_each_rank(tmp_path: Path) -> None:
 
 
 def test_an_area_is_between_received_and_released(tmp_path: Path) -> None:
-    (figure,) = area_figures(load_areas(written(tmp_path, entry())).broadcasts)
+    (figure,) = areas_of.area_figures(areas_of.load_areas(written(tmp_path, entry())).broadcasts)
     (series,) = figure.series
     assert series.x == (1.0, 2.0, 3.0)
     assert series.low == series.y == (30.0, 20.0, 10.0)
@@ -79,12 +82,27 @@ def test_what_is_no_single_area_is_refused(
     tmp_path: Path, entries: tuple[BroadcastEntry, ...], reason: str
 ) -> None:
     with pytest.raises(UsageError, match=reason):
-        load_areas(written(tmp_path, *entries))
+        areas_of.load_areas(written(tmp_path, *entries))
 
 
-def test_options_of_a_simulation_are_refused_beside_measured_areas(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_it_draws_the_areas_and_prints_both_times_of_each_rank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(tmp_path, entry())
-    assert cli.run(["broadcast", "areas", "--from", file, "--tree", "flat"]) == 2
-    assert "tree 'flat': is of a simulated broadcast" in " ".join(capfd.readouterr().err.split())
+    try:
+        build.broadcast_simulator()
+    except ElbowroomError as error:
+        pytest.skip(f"the simulator of broadcasts cannot be built here: {error}")
+    figure = tmp_path / "areas.svg"
+    words = ["broadcast_areas.py", "--recipients", "6", "--tree", "flat", "--tree", "binary"]
+    monkeypatch.setattr(sys, "argv", [*words, "-o", str(figure), "--json"])
+    areas_of.main()
+    printed = json.loads(capfd.readouterr().out)
+    assert [(one["tree"], one["simulated"]) for one in printed["broadcasts"]] == [
+        ("flat", True),
+        ("binary", True),
+    ]
+    assert printed["priorities"] == [1, 2, 3, 4, 5, 6]
+    assert figure.read_text().startswith("<?xml")
+    monkeypatch.setattr(sys, "argv", words)
+    areas_of.main()
+    assert len(capfd.readouterr().out.splitlines()) == 8
