@@ -35,6 +35,7 @@ from itertools import product
 
 import msgspec
 import numpy as np
+from flow_design import design, mixed
 from naive_loads import Answer, max_min, roofline, told_alone
 from prediction import VALUES, arguments, moved
 
@@ -43,7 +44,6 @@ from elbowroom.models import published
 from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation, Streams
 from elbowroom.models.document import Calibration, Document, Models
 from elbowroom.models.flow import fit as flow_fit
-from elbowroom.models.flow.design import design, mixed
 from elbowroom.models.flow.part import FlowPart, LoadPart
 from elbowroom.models.load import Computing, Copy, Load, LoadRow, Messages, load_of
 from elbowroom.models.predict import load_draws, predict_loads

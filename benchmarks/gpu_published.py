@@ -23,9 +23,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
 from elbowroom.virtual.answers import VirtualMachine  # noqa: E402
-from elbowroom.virtual.gpu import Gpu  # noqa: E402
-from elbowroom.virtual.gpu_rates import gpu_rates  # noqa: E402
-from elbowroom.virtual.gpu_sides import sides_of  # noqa: E402
+from elbowroom.virtual.gpu import Gpu, sides_of  # noqa: E402
+from elbowroom.virtual.gpu_answers import gpu_rates  # noqa: E402
 from elbowroom.virtual.machines import MACHINES  # noqa: E402
 
 PUBLISHED = ROOT / "tests" / "data" / "gpu_published.csv"

@@ -31,8 +31,8 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from elbowroom import cli  # noqa: E402
 from elbowroom.virtual.answers import VirtualMachine  # noqa: E402
-from elbowroom.virtual.gpu_rates import gpu_rates  # noqa: E402
-from elbowroom.virtual.gpu_sides import Side  # noqa: E402
+from elbowroom.virtual.gpu import Side  # noqa: E402
+from elbowroom.virtual.gpu_answers import gpu_rates  # noqa: E402
 from elbowroom.virtual.machines import MACHINES  # noqa: E402
 
 Shape = tuple[int, int, int]

@@ -28,13 +28,13 @@ from typing import Literal
 import msgspec
 import numpy as np
 from command import Command
+from flow_design import design, mixed
 from prediction import BUDGET, Task, both_sockets, everywhere, measured, moved, names_of, on_samples
 
 from elbowroom.models import published
 from elbowroom.models.curves import Curves, Row, Situation
 from elbowroom.models.evaluate import sample_placements
 from elbowroom.models.flow import fit as flow_fit
-from elbowroom.models.flow.design import design, mixed
 from elbowroom.models.flow.model import bands
 from elbowroom.virtual.credit_calibration import credits
 from elbowroom.virtual.credits import Credits

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 from command import Command, status
+from matrix_estimates import from_half, from_others, leave_one_out, mean_error, scalar_model
 
-from elbowroom.schedule.estimates import from_half, from_others, leave_one_out, mean_error, scalar_model
 from elbowroom.schedule.matrix import parse_half, parse_matrix
 from elbowroom.schedule.pairing import best_pairing, match, mean_of
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from elbowroom.models.curves import Shape
-from elbowroom.models.flow.max_min import fill
+from elbowroom.models.flow.law import fill
 from elbowroom.models.load import Computing, Load, LoadRow, Messages
 from elbowroom.models.message_size import MessageBandwidth, MessageSize
 from elbowroom.models.message_size import fit as fit_sizes

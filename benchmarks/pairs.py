@@ -27,6 +27,7 @@ from typing import Any
 import msgspec
 import numpy as np
 from command import Command, status
+from matrix_estimates import scalar_model
 
 from elbowroom.api.colocation_measurement import measure_pairs, read_applications
 from elbowroom.api.profiles import record_profile
@@ -41,11 +42,9 @@ from elbowroom.profile.forecast import forecast
 from elbowroom.profile.manifest import FILE
 from elbowroom.profile.profile import read_profile
 from elbowroom.schedule.applications import Applications, Mode
-from elbowroom.schedule.estimates import scalar_model
-from elbowroom.schedule.figures import matrix_figure
 from elbowroom.schedule.matrix import Matrix
 from elbowroom.schedule.measured import MeasuredMatrix, agreement
-from elbowroom.schedule.pairing import match, mean_of, random_mean
+from elbowroom.schedule.pairing import match, matrix_figure, mean_of, random_mean
 
 KERNELS = {
     "ep": (10, 8, 0.2),

@@ -36,6 +36,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 from command import Command
+from flow_design import design, mixed
 
 from elbowroom.errors import UsageError
 from elbowroom.models import published
@@ -49,7 +50,6 @@ from elbowroom.models.evaluate import (
     threshold_predictor,
 )
 from elbowroom.models.flow import fit as flow_fit
-from elbowroom.models.flow.design import design, mixed
 from elbowroom.models.flow.model import bands
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.prediction import Prediction

@@ -2,7 +2,7 @@
 
     python benchmarks/schedule.py [--jobs 1000] [--nodes 512] [--seeds 3] [--json]
 
-Truth: the simulator of nodes (src/elbowroom/schedule/simulator.py), which has no matrix. The matrix is
+Truth: the simulator of nodes (benchmarks/node_simulator.py), which has no matrix. The matrix is
 estimated from short simulations of each pair of ten kinds of jobs, with noise. Each way to schedule the same
 jobs is then simulated job by job. The bound is that of the relaxed matching (and of the best companions) with
 a matrix of long simulations without noise. Exit code 1 where a plan takes more than 10 s, or 2 % more
@@ -19,15 +19,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from command import Command, status
+from node_simulator import CLASSES, SimulatedJob, exclusive_seconds, simulate
 
-from elbowroom.schedule import baselines
+from elbowroom.schedule import optimum
 from elbowroom.schedule.groups import Group, Problem
 from elbowroom.schedule.jobs import Cluster, Jobs, ScheduledJob
 from elbowroom.schedule.matrix import Matrix
 from elbowroom.schedule.optimum import best_groups
-from elbowroom.schedule.placement import late, place
-from elbowroom.schedule.plan import GAP, SECONDS
-from elbowroom.schedule.simulator import CLASSES, SimulatedJob, exclusive_seconds, simulate
+from elbowroom.schedule.plan import GAP, SECONDS, late, place
 
 WIDTHS = (1, 2, 4, 8, 16, 32)
 STEPS = (6, 60)
@@ -130,15 +129,15 @@ def one(count: int, nodes: int, seed: int, truth_steps: int) -> dict[str, Any]:
     ways = {
         "this plan": [item.group for item in placed],
         "plan with the true matrix": list(best.groups),
-        "like Spread-n-Share": baselines.spread_and_share(problem),
-        "exclusive, first fit": baselines.exclusive(problem),
-        "random sharing": baselines.random_sharing(problem, random.Random(seed)),
+        "like Spread-n-Share": optimum.spread_and_share(problem),
+        "exclusive, first fit": optimum.exclusive(problem),
+        "random sharing": optimum.random_sharing(problem, random.Random(seed)),
     }
     return {
         "seed": seed,
         "seconds": seconds,
         "bound": best.bound,
-        "companion_bound": baselines.companion_bound(truth),
+        "companion_bound": optimum.companion_bound(truth),
         "late": len(late(problem, placed)),
         "makespan": max(item.end for item in placed),
         "node_hours": {name: true_node_hours(problem, way, simulated) for name, way in ways.items()},

@@ -52,12 +52,13 @@ def whole_run(machine: str) -> None:
 
 def line(name: str, repeat: int) -> dict[str, float]:
     """The median times of one machine, s."""
+    from flow_design import design
+
     from elbowroom.models import fit as fitting
     from elbowroom.models import published
     from elbowroom.models.base import Provenance
     from elbowroom.models.curves import Curves, Row, Situation
     from elbowroom.models.flow import fit as flow_fit
-    from elbowroom.models.flow.design import design
     from elbowroom.models.flow.model import bands
     from elbowroom.virtual.credit_calibration import credits
     from elbowroom.virtual.truth import generator

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elbowroom.advise.gains import gain, predicted
 from elbowroom.advise.job import Job, of_data
-from elbowroom.advise.steps import SetupRates, best_share, overlapped, steps
+from elbowroom.advise.steps import SetupRates, best_share, gain, overlapped, predicted, steps
 from elbowroom.models.overlap.law import AcceleratedNode, OverlappedStep
 
 TIMES = st.floats(1e-3, 1e3)

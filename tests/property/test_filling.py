@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from elbowroom.models.flow.law import pair
-from elbowroom.models.flow.max_min import fill
+from elbowroom.models.flow.law import fill, pair
 
 Array = NDArray[np.float64]
 Network = tuple[Array, Array, Array, Array, Array]

@@ -15,11 +15,10 @@ import msgspec
 import numpy as np
 
 from elbowroom.advise.advice import Advice, Choice, Configuration
-from elbowroom.advise.gains import Predicted, Predictor, gain
 from elbowroom.advise.job import AXES, Job, Setup
 from elbowroom.advise.reasons import headline, reason, remark
 from elbowroom.advise.setups import changed, differing, load_of, setups
-from elbowroom.advise.steps import rates, steps
+from elbowroom.advise.steps import Predicted, Predictor, gain, rates, steps
 from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
 from elbowroom.models.load import Load

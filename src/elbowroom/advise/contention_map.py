@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from elbowroom.advise.advice import Advice, Configuration
 from elbowroom.advise.advisor import without_draws
-from elbowroom.advise.gains import Predictor, gain
 from elbowroom.advise.job import Setup
 from elbowroom.advise.setups import load_of, misfit
-from elbowroom.advise.steps import rates, steps
+from elbowroom.advise.steps import Predictor, gain, rates, steps
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.models.document import Document
 from elbowroom.models.predict import load_draws

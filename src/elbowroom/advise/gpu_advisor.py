@@ -12,13 +12,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from elbowroom.advise.gpu_advice import GpuAdvice, GpuAnswer, GpuConfiguration
-from elbowroom.advise.gpu_job import GpuJob
-from elbowroom.advise.gpu_steps import GpuSteps, setups_of, steps
+from elbowroom.advise.gpu_job import (
+    GpuAdvice,
+    GpuAnswer,
+    GpuConfiguration,
+    GpuJob,
+    GpuSteps,
+    setups_of,
+    steps,
+)
 from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
+from elbowroom.models.gpu.case import LINKS
 from elbowroom.models.gpu.model import GpuModel
-from elbowroom.models.gpu.words import LINKS
 from elbowroom.models.load import Computing, Copy, Load
 from elbowroom.models.predict import predict_loads
 from elbowroom.quantities import percent, short_time
@@ -229,3 +235,44 @@ def _while(true: Sequence[bool]) -> int:
 
 def _notes(known: GpuSteps, best: int) -> tuple[str, ...]:
     return tuple(f"the advised setup: {flag}" for flag in known.flags[best])
+
+
+HEADER = "colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff"
+
+ANY = -1
+
+LONGEST = 250
+"""Characters of a line: the plugin's buffer has 256."""
+
+
+def nccl_tuner(advice: GpuAdvice) -> str:
+    """The text of the file."""
+    collective = advice.job.nccl
+    virtual = ", a virtual machine" if advice.origin == "virtual" else ""
+    lines = [
+        f"# elbowroom {advice.elbowroom}: {advice.device or 'accelerator'}, {advice.sms} SMs{virtual}",
+        f"# {HEADER}",
+    ]
+    channels, reason = _channels(advice)
+    lines.append(f"# channels: {reason}")
+    if collective is None:
+        lines.append("# n/a: the job names no collective; add [gpu.nccl] with colltype, algorithm, protocol")
+    elif collective.algorithm is None or collective.protocol is None:
+        lines.append(
+            f"# n/a: {collective.colltype} without algorithm and protocol, which elbowroom does not know"
+        )
+    else:
+        fields = (
+            collective.colltype, collective.minbytes, collective.maxbytes, collective.algorithm,
+            collective.protocol, channels, collective.nodes, collective.ranks, ANY, ANY,
+        )  # fmt: skip
+        lines.append(",".join(map(str, fields)))
+    return "".join(f"{line[:LONGEST]}\n" for line in lines)
+
+
+def _channels(advice: GpuAdvice) -> tuple[int, str]:
+    """The number of channels, and why."""
+    answer = next(item for item in advice.answers if item.question == "sms")
+    if not isinstance(answer.advised, int) or answer.advised < 1:
+        return ANY, f"n/a, NCCL's own choice: {answer.reason}"
+    return answer.advised, answer.reason

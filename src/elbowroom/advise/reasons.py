@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from elbowroom.advise.advice import Choice
 from elbowroom.advise.collectives import FORMS, POLICIES, WAY
-from elbowroom.advise.gains import Predicted
+from elbowroom.advise.steps import Predicted
 from elbowroom.quantities import format_size, number, percent, plural, short_time
 from elbowroom.stats.interval import Interval
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from elbowroom.documents import encode
 from elbowroom.draw.files import save
 from elbowroom.files import read_text, write_atomically
-from elbowroom.schedule.figures import matrix_figure
 from elbowroom.schedule.jobs import Jobs, parse_jobs
 from elbowroom.schedule.matrix import Matrix, parse_half, parse_matrix
-from elbowroom.schedule.pairing import Pair, best_pairing
+from elbowroom.schedule.pairing import Pair, best_pairing, matrix_figure
 from elbowroom.schedule.pairing import Pairing as Pairing
 from elbowroom.schedule.pairing import parse_apart as parse_apart
 from elbowroom.schedule.plan import PLAN_FORMAT, SECONDS, schedule

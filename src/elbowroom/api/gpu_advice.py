@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elbowroom.advise.gpu_advice import GpuAdvice as GpuAdvice
-from elbowroom.advise.gpu_advice import GpuAnswer as GpuAnswer
-from elbowroom.advise.gpu_advice import GpuConfiguration as GpuConfiguration
 from elbowroom.advise.gpu_advisor import advise_gpu as advised
+from elbowroom.advise.gpu_advisor import nccl_tuner
+from elbowroom.advise.gpu_job import GpuAdvice as GpuAdvice
+from elbowroom.advise.gpu_job import GpuAnswer as GpuAnswer
+from elbowroom.advise.gpu_job import GpuConfiguration as GpuConfiguration
 from elbowroom.advise.gpu_job import GpuJob as GpuJob
 from elbowroom.advise.gpu_job import decode, is_gpu_job
-from elbowroom.advise.nccl_tuner import nccl_tuner
 from elbowroom.api.models import load_model
 from elbowroom.documents import encode, parse_toml
 from elbowroom.files import read_text, write_atomically

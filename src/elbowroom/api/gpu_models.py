@@ -14,18 +14,17 @@ from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
 from elbowroom.models import registry
 from elbowroom.models.copy_rows import base_of, copy_rows
+from elbowroom.models.gpu.case import LINKS, decode, holds_cases, over_counts
 from elbowroom.models.gpu.case import DeviceCase as DeviceCase
+from elbowroom.models.gpu.case import parse_shape as parse_shape
 from elbowroom.models.gpu.evaluate import GpuErrorTable
 from elbowroom.models.gpu.evaluate import evaluate as evaluated
 from elbowroom.models.gpu.fit import fit
-from elbowroom.models.gpu.load_file import decode, holds_cases, over_counts
-from elbowroom.models.gpu.load_file import parse_shape as parse_shape
 from elbowroom.models.gpu.model import GpuModel
 from elbowroom.models.gpu.model import GpuPrediction as GpuPrediction
 from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.gpu.penalties import penalty_table
 from elbowroom.models.gpu.samples import links, samples
-from elbowroom.models.gpu.words import LINKS
 from elbowroom.models.load import Copy, LoadRow, parse_copy
 from elbowroom.models.run_data import Layout, layout_of
 

@@ -38,8 +38,8 @@ from elbowroom.models.published import of_published
 from elbowroom.models.registry import fitted_models
 from elbowroom.models.run_data import collect
 from elbowroom.models.threshold.law import Parameters as Parameters
+from elbowroom.models.threshold.law import ThresholdPart as ThresholdPart
 from elbowroom.models.threshold.law import side
-from elbowroom.models.threshold.part import ThresholdPart as ThresholdPart
 from elbowroom.quantities import plural
 from elbowroom.store.models import read_model, write_model
 

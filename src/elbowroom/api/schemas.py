@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from elbowroom.advise.advice import Advice
-from elbowroom.advise.gpu_advice import GpuAdvice
-from elbowroom.advise.gpu_job import GpuJobFile
+from elbowroom.advise.gpu_job import GpuAdvice, GpuJobFile
 from elbowroom.advise.job import JobFile
 from elbowroom.api.broadcast_bench import BroadcastEntry
 from elbowroom.api.broadcasts import BroadcastDocument

@@ -8,8 +8,15 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from elbowroom.models.overlap.errors import RIVALS, Deviation, Trial, deviations
-from elbowroom.models.overlap.law import OverlappedStep, WorkSplit, worth
+from elbowroom.models.overlap.law import (
+    RIVALS,
+    Deviation,
+    OverlappedStep,
+    Trial,
+    WorkSplit,
+    deviations,
+    worth,
+)
 from elbowroom.models.overlap.predicted import PredictedStep
 from elbowroom.models.prediction import Prediction
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 from elbowroom.api.models import load_model
 from elbowroom.draw.files import save
-from elbowroom.models.overlap.errors import RIVALS as RIVALS
-from elbowroom.models.overlap.errors import Trial as Trial
-from elbowroom.models.overlap.errors import deviations as deviations
 from elbowroom.models.overlap.figures import over_time, plane
+from elbowroom.models.overlap.law import RIVALS as RIVALS
 from elbowroom.models.overlap.law import AcceleratedNode as AcceleratedNode
 from elbowroom.models.overlap.law import OverlappedStep as OverlappedStep
+from elbowroom.models.overlap.law import Trial as Trial
 from elbowroom.models.overlap.law import WorkSplit as WorkSplit
+from elbowroom.models.overlap.law import deviations as deviations
 from elbowroom.models.overlap.law import worth as worth
 from elbowroom.models.overlap.predicted import PredictedStep as PredictedStep
 from elbowroom.models.overlap.predicted import predicted_step

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from elbowroom.models.gpu.case import LINKS
 from elbowroom.models.gpu.samples import GpuWorkload
-from elbowroom.models.gpu.words import LINKS
 from elbowroom.models.load import Copy, Load, LoadRow, Messages
 from elbowroom.models.run_data import Base, Layout, Setting, bus_scale, computing_groups, side_bandwidths
 from elbowroom.plan.kernels import find

@@ -15,7 +15,7 @@ from elbowroom.models.curves import Shape
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.message_size import MessageSize
-from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.models.threshold.law import ThresholdPart
 from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR
 from elbowroom.quantities import format_size
 

@@ -15,8 +15,7 @@ from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.message_size import MessageSize
 from elbowroom.models.registry import MODELS
 from elbowroom.models.sizes import law
-from elbowroom.models.threshold.law import Parameters
-from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.models.threshold.law import Parameters, ThresholdPart
 from elbowroom.quantities import format_size
 from elbowroom.version import __version__
 

@@ -5,12 +5,15 @@
 2. Pace. Alone a job's pace is 1. With d its memory traffic alone, m what the cache no longer serves and c
    what its cores reach at most, its time is (A^p + ((d + m) / c)^p)^(1/p), with A such that it is 1 for m =
    0, and p FLOW's ROOFLINE: the rounded corner between arithmetic and memory of models/flow/loads.py.
-3. Memory. Both jobs are streams of FLOW that ask for (d + m) / time (models/flow/demands.py). One that gets
+3. Memory. Both jobs are streams of FLOW that ask for (d + m) / time (models/node_sharing.py). One that gets
    less is slower by that ratio, relative to FLOW's answer without the other job.
 
 Slower jobs leave more of the cache to the other one, so that 1 to 3 are repeated until nothing changes. Which
 lines leave a cache is not known: the value is the middle of least recently used and random ones, and the
 interval holds both.
+
+FLOW for cores whose demand is known in MB/s, by counters or because somebody states it, and not by an
+arithmetic intensity: what they get beside each other. The law is that of models/flow/network.py.
 """
 
 from __future__ import annotations
@@ -23,14 +26,60 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
-from elbowroom.models.flow.demands import CoreDemand, rates
-from elbowroom.models.flow.law import Array
+from elbowroom.models.flow.law import INDEX, Array
 from elbowroom.models.flow.model import discrepancies, extension_of
+from elbowroom.models.flow.network import Form, shared
 from elbowroom.models.prediction import NORMAL_90
 from elbowroom.models.shared_cache import Cache, CacheUse, hits_alone, hits_beside
 from elbowroom.plan import kernels
 from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
+
+
+class CoreDemand(msgspec.Struct, frozen=True, kw_only=True):
+    """`cores` (a fraction where several nodes share them) that ask for `demand` MB/s together; inf: for all
+    that cores of the model's kernel ask for.
+    """
+
+    cores: float
+    demand: float
+
+
+def rates(document: Document, loads: Sequence[tuple[CoreDemand, CoreDemand]]) -> Array:
+    """MB/s that each of two groups of cores gets, (2, 1 + D, L): row 0 the best fit, then the draws.
+
+    Both groups are spread evenly over all NUMA nodes and have their data in the nodes of their cores; without
+    messages. Nothing is checked.
+    """
+    part, shape = document.models.flow, document.machine
+    assert part is not None
+    vectors = part.vectors
+    nodes = range(shape.numa_per_socket)
+    form = Form(groups=tuple((0, node) for node in nodes for _ in (0, 1)), messages=None, copies=())
+    core = vectors[:, [INDEX["core_local"]]]
+    power = extension_of(document).get("thrift")
+    demands, weights = [], []
+    for group in (0, 1):
+        cores = np.array([load[group].cores for load in loads]) / shape.nodes
+        whole = cores * core
+        demand = np.minimum(np.array([load[group].demand for load in loads]) / shape.nodes, whole)
+        share = np.divide(demand, whole, out=np.zeros_like(demand), where=whole > 0)
+        demands.append(demand)
+        weights.append(cores * share**power)
+    values = {name: vectors[:, place, None, None] for name, place in INDEX.items()}
+    found = shared(
+        form,
+        shape,
+        values,
+        demands * len(nodes),
+        weights * len(nodes),
+        np.zeros((len(vectors), len(loads))),
+        (),
+        np.full((len(vectors), 1, 1), np.inf),
+    )
+    # Every socket is like the first one.
+    return np.stack([found[group::2].sum(axis=0) for group in (0, 1)]) * shape.sockets
+
 
 ROUNDS = 12
 DAMPING = 0.5

@@ -16,8 +16,7 @@ from elbowroom.errors import UsageError, closest
 from elbowroom.models.curves import Shape
 from elbowroom.models.document import Calibration, Document, Models
 from elbowroom.models.prediction import NORMAL_90
-from elbowroom.models.threshold.law import Parameters, Threshold
-from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.models.threshold.law import Parameters, Threshold, ThresholdPart
 from elbowroom.version import __version__
 
 Where = Literal["local", "remote"]

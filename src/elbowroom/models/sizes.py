@@ -11,7 +11,7 @@ from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.message_size import SIZES_NEEDED, MessageBandwidth, MessageSize, fit, threshold_at
-from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.models.threshold.law import ThresholdPart
 from elbowroom.quantities import format_size
 from elbowroom.results.result import PointResult
 

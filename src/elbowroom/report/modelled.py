@@ -13,7 +13,7 @@ from elbowroom.models.evaluate import Errors, ErrorTable, ModelErrors
 from elbowroom.models.flow.law import PARAMETERS
 from elbowroom.models.gpu.part import FamilyErrors, GpuPart
 from elbowroom.models.registry import MODELS, fitted_models
-from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.models.threshold.law import ThresholdPart
 from elbowroom.quantities import format_size, number, with_span
 from elbowroom.stats.interval import Interval
 

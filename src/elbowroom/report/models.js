@@ -81,7 +81,7 @@ const FLOW_NAMES = [
   "floor_first", "floor_second", "weight_first", "weight_second", "cost_first", "cost_second", "remote_weight",
   "remote_cost", "dip_local", "dip_remote", "rise_local", "rise_remote", "excess_local", "excess_remote"];
 const FULL = 1e-12;
-/* Rates of streams {demand, floor, weight, costs: [of each resource]} in resources of `capacities` (models/flow/max_min.py).
+/* Rates of streams {demand, floor, weight, costs: [of each resource]} in resources of `capacities` (models/flow/law.py).
    Plain loops: a move of a slider fills some hundred thousand networks. */
 const fill = (streams, capacities) => {
   const used = (values, r) => { let sum = 0; for (let k = 0; k < streams.length; k++) sum += streams[k].costs[r] * values[k]; return sum; };

@@ -7,14 +7,97 @@ runtimes. One of an odd number stays alone and takes 100 %.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.sparse import csc_array
 
+from elbowroom.draw.figure import Axis, Field, Figure, Label, NamedRegion
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.schedule.matrix import Array, Matrix, check_half, check_known
-from elbowroom.schedule.partition import partition
+
+Floats = NDArray[np.float64]
+
+SECONDS = 60.0
+"""Time limit of one search."""
+
+_WHOLE = 0.999
+"""A variable above this is 1 within the solver's tolerance."""
+
+
+class Partition(NamedTuple):
+    """Indices of the chosen groups, what they cost together, and the cost that no choice is below."""
+
+    chosen: tuple[int, ...]
+    cost: float
+    bound: float
+
+
+class Relaxed(NamedTuple):
+    """Shares of the groups in the cheapest fractional choice, its cost, and the price of each member."""
+
+    shares: Floats
+    cost: float
+    prices: Floats
+
+
+def partition(
+    groups: Sequence[Sequence[int]],
+    costs: Sequence[float],
+    members: int,
+    *,
+    seconds: float = SECONDS,
+    gap: float = 0.0,
+) -> Partition | None:
+    """The cheapest partition of 0 .. `members` - 1; None where there is none, or none was found in time.
+
+    The search ends after `seconds`, or where the cost is within the share `gap` of the bound.
+    """
+    if members == 0:
+        return Partition((), 0.0, 0.0)
+    # Costs of similar size as 1: the solver's tolerances are absolute.
+    scale = float(np.mean(costs)) or 1.0
+    found: Any = milp(
+        np.asarray(costs) / scale,
+        integrality=np.ones(len(groups), dtype=np.int64),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(_incidence(groups, members), 1, 1),
+        options={"time_limit": seconds, "mip_rel_gap": gap},
+    )
+    if found.x is None:
+        return None
+    chosen = tuple(int(index) for index in np.flatnonzero(found.x > 0.5))
+    cost = float(np.sum(np.asarray(costs)[list(chosen)]))
+    return Partition(chosen, cost, min(cost, float(found.mip_dual_bound) * scale))
+
+
+def relax(groups: Sequence[Sequence[int]], costs: Sequence[float], members: int) -> Relaxed:
+    """The same with groups that may be chosen in part: a lower bound, and prices of members."""
+    found: Any = linprog(
+        costs, A_eq=_incidence(groups, members), b_eq=np.ones(members), bounds=(0, None), method="highs"
+    )
+    if found.x is None:
+        raise MachineError(
+            f"ended without an answer ({found.message})", field="solver", hint="give fewer jobs"
+        )
+    return Relaxed(np.asarray(found.x), float(found.fun), np.asarray(found.eqlin.marginals))
+
+
+def whole(shares: Floats) -> NDArray[np.intp]:
+    """The groups that the fractional choice has entirely."""
+    return np.flatnonzero(shares > _WHOLE)
+
+
+def _incidence(groups: Sequence[Sequence[int]], members: int) -> Any:
+    """A row for each member, a column for each group."""
+    rows = np.concatenate([np.asarray(group, dtype=np.int64) for group in groups])
+    columns = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    return csc_array((np.ones(len(rows)), (rows, columns)), shape=(members, len(groups)))
+
 
 ALONE = 100.0
 """Percent of an application that shares with no other one."""
@@ -159,3 +242,88 @@ def _allowed(matrix: Matrix, apart: Collection[Pair], limit: float | None) -> Ar
         allowed[beyond | beyond.T] = 0
     np.fill_diagonal(allowed, 0)
     return allowed
+
+
+MOST_WRITTEN = 12
+"""Of more applications the values are left out: they would cover each other."""
+
+LEVELS = (80.0, 90.0, 97.0, 100.0, 103.0, 110.0, 125.0)
+"""Percent at which the shades change; those that the matrix does not reach are left out."""
+
+DOT = "\u25cf"
+"""Before the values of the given pairs."""
+
+_EDGE = 0.499
+"""Half the width of a cell."""
+_INNER = (-0.4, 0.0, 0.4)
+
+
+def matrix_figure(matrix: Matrix, pairs: Sequence[Pair]) -> Figure:
+    """A cell for each pair, rows from top to bottom as in the matrix: the darker, the longer the measured
+    application takes. The cells of the given pairs have a dot.
+    """
+    count = len(matrix.names)
+    edges = tuple(place + side for place in range(count) for side in (-_EDGE, _EDGE))
+    values = tuple(
+        tuple(value for value in row for _ in range(2)) for row in reversed(matrix.percent) for _ in range(2)
+    )
+    lowest, highest = min(map(min, values)), max(map(max, values))
+    levels = tuple(level for level in LEVELS if lowest < level < highest) or (highest,)
+    return Figure(
+        name="slowdowns",
+        title="Runtime beside a companion (%)",
+        x=Axis(label="measured application", names=matrix.names),
+        left=Axis(label="companion", names=matrix.names[::-1]),
+        fields=(
+            Field(
+                name="% of the exclusive runtime",
+                drawn="shades",
+                x=(-0.5, *edges[1:-1], count - 0.5),
+                y=(-0.5, *edges[1:-1], count - 0.5),
+                values=values,
+                levels=levels,
+                texts=(
+                    f"under {levels[0]:g}",
+                    *(f"{a:g} – {b:g}" for a, b in pairwise(levels)),
+                    f"over {levels[-1]:g}",
+                ),
+            ),
+        ),
+        labels=() if count <= MOST_WRITTEN else tuple(_dots(matrix, pairs)),
+        regions=tuple(_cells(matrix, pairs)) if count <= MOST_WRITTEN else (),
+        caption="100 %: the exclusive runtime. Dots: the chosen pairs, once for each application.",
+    )
+
+
+def _chosen(matrix: Matrix, pairs: Sequence[Pair]) -> set[tuple[int, int]]:
+    """Row and column of both cells of each pair."""
+    places = [(matrix.names.index(a), matrix.names.index(b)) for a, b in pairs]
+    return {cell for first, second in places for cell in ((first, second), (second, first))}
+
+
+def _up(matrix: Matrix, row: int) -> float:
+    """Where a row is on the axis, whose first name is at the bottom."""
+    return float(len(matrix.names) - 1 - row)
+
+
+def _dots(matrix: Matrix, pairs: Sequence[Pair]) -> list[Label]:
+    """A dot in each cell of the pairs, for cells that are too small for a value."""
+    return [
+        Label(x=float(column), y=_up(matrix, row), text="") for row, column in sorted(_chosen(matrix, pairs))
+    ]
+
+
+def _cells(matrix: Matrix, pairs: Sequence[Pair]) -> list[NamedRegion]:
+    """The values, each in the middle of its cell; a dot before those of the pairs."""
+    chosen = _chosen(matrix, pairs)
+    inside = ((False, False, False), (False, True, False), (False, False, False))
+    return [
+        NamedRegion(
+            name=f"{DOT} {value:.1f}" if (row, column) in chosen else f"{value:.1f}",
+            x=tuple(column + offset for offset in _INNER),
+            y=tuple(_up(matrix, row) + offset for offset in _INNER),
+            inside=inside,
+        )
+        for row, values in enumerate(matrix.percent)
+        for column, value in enumerate(values)
+    ]

@@ -18,9 +18,8 @@ from elbowroom.models.flow.prior import LINEAR
 from elbowroom.models.gpu.case import check_case
 from elbowroom.models.gpu.law import PARAMETERS as GPU_PARAMETERS
 from elbowroom.models.gpu.part import GpuPart
-from elbowroom.models.gpu.prior import LINEAR as GPU_LINEAR
-from elbowroom.models.threshold.law import Parameters
-from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.models.gpu.problem import LINEAR as GPU_LINEAR
+from elbowroom.models.threshold.law import Parameters, ThresholdPart
 from elbowroom.store.curves import MOST
 
 MOST_KEPT = 1e3

@@ -15,8 +15,7 @@ from pathlib import Path
 from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_text
 from elbowroom.models import published as machines
-from elbowroom.models.overlap.errors import Trial
-from elbowroom.models.overlap.law import OverlappedStep, check
+from elbowroom.models.overlap.law import OverlappedStep, Trial, check
 
 COLUMNS = ("label", "t_comp", "t_comm", "l_comp", "l_comm", "measured")
 NEEDED = ("t_comp", "t_comm")

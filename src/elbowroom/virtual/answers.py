@@ -22,8 +22,7 @@ from elbowroom.virtual import hosts, programs
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.effects import HOSTS, Asked, Effect, chosen, name_of, value
-from elbowroom.virtual.gpu_answers import answer_case, refuse_case
-from elbowroom.virtual.gpu_rates import Host
+from elbowroom.virtual.gpu_answers import Host, answer_case, refuse_case
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import machine_of, truth_of
 from elbowroom.virtual.partitions import scaled

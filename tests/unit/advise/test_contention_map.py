@@ -17,9 +17,9 @@ from elbowroom.advise.contention_map import (
     contention_maps,
     who_loses,
 )
-from elbowroom.advise.gains import Predictor, gain
 from elbowroom.advise.job import of_data
 from elbowroom.advise.map_figures import figures
+from elbowroom.advise.steps import Predictor, gain
 from elbowroom.draw.svg import describe
 from elbowroom.errors import UsageError
 from elbowroom.models.document import Document

@@ -7,11 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from elbowroom.advise.gpu_advice import GpuAdvice
-from elbowroom.advise.gpu_advisor import advise_gpu
-from elbowroom.advise.gpu_job import GpuJob, GpuSetup, decode
-from elbowroom.advise.gpu_steps import overlapped
-from elbowroom.advise.nccl_tuner import HEADER, nccl_tuner
+from elbowroom.advise.gpu_advisor import HEADER, advise_gpu, nccl_tuner
+from elbowroom.advise.gpu_job import GpuAdvice, GpuJob, GpuSetup, decode, overlapped
 from elbowroom.errors import UsageError
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.models.published import of_published

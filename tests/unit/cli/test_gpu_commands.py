@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from elbowroom import cli
-from elbowroom.advise.gpu_advice import GpuAdvice
+from elbowroom.advise.gpu_job import GpuAdvice
 from elbowroom.api.gpu_models import GpuPredictionDocument
 from elbowroom.models.gpu.penalties import PenaltyTable
 from elbowroom.store.models import write_model

@@ -15,10 +15,9 @@ import pytest
 from elbowroom import api, cli
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Situation
-from elbowroom.models.overlap.errors import Trial, deviations
 from elbowroom.models.overlap.figures import over_time, plane
 from elbowroom.models.overlap.fluid import halo_steps, simulate
-from elbowroom.models.overlap.law import OverlappedStep
+from elbowroom.models.overlap.law import OverlappedStep, Trial, deviations
 from elbowroom.models.overlap.predicted import predicted_rates, predicted_step
 from elbowroom.models.prediction import Prediction
 from elbowroom.stats.interval import Interval

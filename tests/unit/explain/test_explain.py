@@ -13,8 +13,7 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.contrast import one_socket
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.explain.chain import cases, observed_points, remote
-from elbowroom.explain.contrasts import contrasts
-from elbowroom.explain.explainer import ObservedRun, explain
+from elbowroom.explain.explainer import ObservedRun, contrasts, explain
 from elbowroom.explain.explanation import ExplainedPoint, Explanation, SideLoss, SourceStatement
 from elbowroom.points import RuntimeProgram
 from elbowroom.points.point import Point

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from elbowroom.models.base import Provenance
 from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation
 from elbowroom.models.document import Calibration, Document, Models
 from elbowroom.models.fit import fit
-from elbowroom.models.flow import design as flow_design
 from elbowroom.models.flow.law import NAMES
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.message_size import MessageSize
@@ -26,6 +26,10 @@ from elbowroom.models.predict import predict
 from elbowroom.models.registry import fitted_models
 from elbowroom.virtual.machines import PublishedCurves
 from elbowroom.virtual.truth import generator
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+import flow_design
 
 TOOLS = runpy.run_path(str(Path(__file__).parents[2] / "predict_library.py"))
 NODES = {"henri": 2, "henrisubnuma": 4}

@@ -13,7 +13,7 @@ import pytest
 
 from elbowroom.models.curves import Curves, Situation
 from elbowroom.models.flow import fit as flow_fit
-from elbowroom.models.flow.errors import LEAST_DISCREPANCY, by_side, linear
+from elbowroom.models.flow.least_squares import LEAST_DISCREPANCY, by_side, linear
 from elbowroom.models.flow.model import bands
 from elbowroom.models.flow.part import Discrepancies
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import msgspec
 import numpy as np
 import pytest
@@ -9,7 +12,6 @@ import pytest
 from elbowroom.errors import UsageError
 from elbowroom.models import published
 from elbowroom.models.curves import Curves, Row, Shape, Situation
-from elbowroom.models.flow.design import design, mixed
 from elbowroom.models.flow.fit import fit
 from elbowroom.models.flow.law import INDEX, NAMES
 from elbowroom.models.flow.model import bands
@@ -18,6 +20,10 @@ from elbowroom.virtual.credit_calibration import credits
 from elbowroom.virtual.machines import PublishedCurves
 from elbowroom.virtual.truth import Truth, generator
 from made_flow import situation_rates
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+from flow_design import design, mixed
 
 SHAPE = Shape(name="made", cores_first_socket=12, numa_per_socket=1)
 TRUE = {

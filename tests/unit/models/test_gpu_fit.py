@@ -9,11 +9,10 @@ import pytest
 import gpu_samples
 from elbowroom.errors import UsageError
 from elbowroom.models.gpu.case import DeviceCase
-from elbowroom.models.gpu.fit import fit
+from elbowroom.models.gpu.fit import fit, tiles_of
 from elbowroom.models.gpu.law import arrays, rates
 from elbowroom.models.gpu.model import GpuModel
 from elbowroom.models.gpu.samples import GpuSample
-from elbowroom.models.gpu.tiles import tiles_of
 from gpu_samples import LINKS, OTHER_PRODUCT, of_first_product, published, published_part, two_node_part
 
 SMS = 108

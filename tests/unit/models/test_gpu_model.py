@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from elbowroom.errors import UsageError
-from elbowroom.models.gpu.case import DeviceCase
-from elbowroom.models.gpu.load_file import decode, holds_cases, over_counts, parse_shape
+from elbowroom.models.gpu.case import DeviceCase, decode, holds_cases, over_counts, parse_shape
 from elbowroom.models.gpu.model import GpuModel
 from elbowroom.models.gpu.penalties import penalty_table
 from elbowroom.models.predict import FittedModel

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from elbowroom.errors import UsageError
-from elbowroom.models.flow.demands import CoreDemand, rates
 from elbowroom.models.flow.extras import Extension
 from elbowroom.models.flow.loads import evaluate, prepare
 from elbowroom.models.load import Computing, Load
-from elbowroom.models.node_sharing import NodeUse, check_use, share_node
+from elbowroom.models.node_sharing import CoreDemand, NodeUse, check_use, rates, share_node
 from elbowroom.models.shared_cache import Cache
 from made_node_model import CONTROLLER, CORE, node_model
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from elbowroom.models.flow.posterior import settle
+from elbowroom.models.flow.least_squares import settle
 
 Array = NDArray[np.float64]
 WIDE = (np.array([-10.0, -10.0]), np.array([10.0, 10.0]))

@@ -11,8 +11,8 @@ import pytest
 from elbowroom.draw import svg
 from elbowroom.draw.files import save
 from elbowroom.draw.scales import horizontal, vertical
-from elbowroom.schedule.figures import DOT, MOST_WRITTEN, matrix_figure
 from elbowroom.schedule.matrix import Matrix
+from elbowroom.schedule.pairing import DOT, MOST_WRITTEN, matrix_figure
 from schedule_fixture import published_matrix
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elbowroom.schedule import baselines, optimum
+from elbowroom.schedule import optimum
 from elbowroom.schedule.groups import Group, Problem
 from elbowroom.schedule.jobs import ScheduledJob
 from elbowroom.schedule.optimum import best_groups, pair_costs
@@ -122,4 +122,4 @@ def test_a_deadline_that_needs_half_of_the_cores_is_met() -> None:
 @given(job_lists(2, 8))
 def test_no_plan_takes_less_than_the_bound_of_companions(jobs: tuple[ScheduledJob, ...]) -> None:
     case = problem(*jobs, memory=64)
-    assert baselines.companion_bound(case) <= best_groups(case).cost * (1 + 1e-9)
+    assert optimum.companion_bound(case) <= best_groups(case).cost * (1 + 1e-9)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elbowroom.schedule.baselines import exclusive
 from elbowroom.schedule.groups import Group, Problem
 from elbowroom.schedule.jobs import ScheduledJob
-from elbowroom.schedule.placement import PlacedGroup, late, place
+from elbowroom.schedule.optimum import exclusive
+from elbowroom.schedule.plan import PlacedGroup, late, place
 from schedule_fixture import job, problem
 
 widths = st.lists(st.tuples(st.integers(1, 8), st.floats(0.1, 5)), min_size=1, max_size=25)

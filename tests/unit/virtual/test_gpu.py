@@ -19,11 +19,8 @@ from elbowroom.points import GpuCase
 from elbowroom.points.point import Point, Steady, Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import decode, encode
-from elbowroom.virtual.gpu import Gpu
-from elbowroom.virtual.gpu_answers import refuse_case
-from elbowroom.virtual.gpu_rates import gpu_rates
-from elbowroom.virtual.gpu_sides import Side, sides_of
-from elbowroom.virtual.gpu_sms import free_sms, grid, waves
+from elbowroom.virtual.gpu import Gpu, Side, sides_of
+from elbowroom.virtual.gpu_answers import free_sms, gpu_rates, grid, refuse_case, waves
 from elbowroom.virtual.machines import MACHINES
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "gpu_published.csv"

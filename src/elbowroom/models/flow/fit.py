@@ -19,22 +19,24 @@ from numpy.typing import NDArray
 
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Curves, Row, Shape
-from elbowroom.models.flow.errors import (
+from elbowroom.models.flow.extras import Extension
+from elbowroom.models.flow.law import INDEX, NAMES, Array
+from elbowroom.models.flow.least_squares import (
     BOTH_SOCKETS,
     LEAST_NOISE,
     Linear,
+    Minimum,
     as_bands,
     by_side,
     discrepancy,
+    jacobian,
     linear,
+    settle,
+    solve,
     spread_of,
 )
-from elbowroom.models.flow.extras import Extension
-from elbowroom.models.flow.law import INDEX, NAMES, Array
-from elbowroom.models.flow.least_squares import Minimum, jacobian, solve
 from elbowroom.models.flow.loads import PreparedLoads, evaluate, prepare
 from elbowroom.models.flow.part import FlowPart, LoadPart
-from elbowroom.models.flow.posterior import settle
 from elbowroom.models.flow.prior import KERNEL, PATTERN, Prior, decode, encode, load_prior, prior, questions
 from elbowroom.models.load import Load, LoadRow, load_at, load_of
 from elbowroom.models.prediction import NORMAL_90
@@ -277,7 +279,7 @@ def _draws(
     problem: _FlowProblem, point: Array, errors: Linear, base: Array, effort: _Effort, seed: int
 ) -> Array:
     """As many draws of the linear approximation as `base` has rows, moved to where they agree with the runs
-    (flow/posterior.py); with many runs, with some of them from everywhere, that then weigh as much as all.
+    (flow/least_squares.py); with many runs, with some of them from everywhere, that then weigh as much as all.
     Where FLOW stays, each is beside one of its own draws, `base`.
     """
     rng = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ Capitals, g and h (the jitter, value by value) are those of models/flow/law.py. 
 1. Root. Requests of cores press on a device whose data is in a node where theirs is not: with p the largest,
    over the sockets, of the demands of such groups of that socket, d = min(d, max(ROOT g - p, FLOOR_FIRST d)).
    Without such groups d stays.
-2. Devices. Several of them `fill` (flow/max_min.py) the capacity DEVICES at a cost of 1; what they get is
+2. Devices. Several of them `fill` (flow/law.py) the capacity DEVICES at a cost of 1; what they get is
    their demand from here on.
 3. Crossing, socket by socket: its devices (data in one of its nodes) and the remote groups with data in a
    node of it, a device only beside such a group in another node and the other way round. They fill CROSSING h
@@ -31,8 +31,7 @@ import msgspec
 import numpy as np
 
 from elbowroom.models.curves import Shape
-from elbowroom.models.flow.law import Array, jitter
-from elbowroom.models.flow.max_min import fill
+from elbowroom.models.flow.law import Array, fill, jitter
 
 Device = tuple[Array, Array, Array, Array]
 """Demand, floor (MB/s), weight, cost."""

@@ -43,8 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.models.flow.law import Array, Meaning
-from elbowroom.models.gpu.case import DeviceCase
-from elbowroom.models.gpu.words import LINKS
+from elbowroom.models.gpu.case import LINKS, DeviceCase
 
 LEAST_ROOM = 1e-3
 """Part of HBM that is left to the victim at least."""

@@ -11,10 +11,9 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.models.flow.law import Array
-from elbowroom.models.gpu.case import DeviceCase, check_case, ordered
+from elbowroom.models.gpu.case import LINKS, ON_DEVICE, SMS_OF, DeviceCase, check_case, ordered
 from elbowroom.models.gpu.law import arrays, link_name, rates
 from elbowroom.models.gpu.part import FamilyErrors, GpuPart, GpuVictim, MeasuredCase
-from elbowroom.models.gpu.words import LINKS, ON_DEVICE, SMS_OF
 from elbowroom.models.prediction import NORMAL_90
 from elbowroom.stats.interval import Interval, around
 

@@ -12,11 +12,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from elbowroom.models.gpu.case import DeviceCase
-from elbowroom.models.gpu.load_file import COUNTS
+from elbowroom.models.gpu.case import COUNTS, SMS_OF, DeviceCase
 from elbowroom.models.gpu.model import MEASURED, GpuModel, GpuPrediction
 from elbowroom.models.gpu.part import GpuPart
-from elbowroom.models.gpu.words import SMS_OF
 from elbowroom.stats.interval import Interval
 from elbowroom.version import __version__
 

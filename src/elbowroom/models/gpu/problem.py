@@ -1,9 +1,15 @@
-"""Samples of an accelerator as least squares take them."""
+"""Samples of an accelerator as least squares take them.
+
+What is believed of an accelerator's parameters before a fit: centres read off the samples, wide bands.
+
+The fit works in logarithms, of LINEAR parameters in what they are.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -12,9 +18,191 @@ import numpy as np
 from elbowroom.models.flow.law import Array
 from elbowroom.models.flow.least_squares import solve
 from elbowroom.models.flow.prior import Prior
-from elbowroom.models.gpu.law import Cases, rates
-from elbowroom.models.gpu.prior import decode
-from elbowroom.models.gpu.samples import GpuSample
+from elbowroom.models.gpu.case import LINKS
+from elbowroom.models.gpu.law import PARAMETERS, Cases, link_name, rates
+from elbowroom.models.gpu.samples import GpuSample, LinkRate
+
+LINEAR = ("quant", "late")
+
+CENTRES = {
+    "hbm": 3e6,
+    "issue": 1.5,
+    "corner": 4.0,
+    "traffic": 2.0,
+    "quant": 0.9,
+    "hold": 1.0,
+    "late": 1.0,
+    "engine": 5e4,
+    "sm_hbm": 4e4,
+    "sm_host": 1e4,
+    "store": 2.5e4,
+    "engine_weight": 0.1,
+    "sm_weight": 1.0,
+    "stall_gemm": 0.5,
+    "stall_triad": 0.5,
+    "stall_chain": 0.5,
+    "stall_power": 1.0,
+    "launch_engine": 0.05,
+    "launch_sm": 0.3,
+}
+"""Of a large accelerator; what samples show at first sight stands in their place."""
+
+WIDTHS = {
+    "hbm": 0.7,
+    "issue": 0.3,
+    "corner": 0.4,
+    "traffic": 0.5,
+    "quant": 0.2,
+    "hold": 0.4,
+    "late": 0.4,
+    "engine": 0.7,
+    "sm_hbm": 0.9,
+    "sm_host": 0.9,
+    "store": 0.7,
+    "engine_weight": 1.0,
+    "sm_weight": 0.7,
+    "stall_gemm": 1.5,
+    "stall_triad": 1.5,
+    "stall_chain": 1.5,
+    "stall_power": 0.3,
+    "launch_engine": 1.0,
+    "launch_sm": 1.0,
+}
+LINK, LINK_WIDTH, SEEN_WIDTH = 2.5e4, 0.7, 0.3
+"""MB/s of a link that nothing is known of, and its width; the width of what samples show at first sight."""
+
+BEYOND = 1.5
+"""What a mover could reach over the pace that it was held to."""
+
+MOST = ("engine", "sm_hbm", "sm_host", "store")
+"""Bandwidths that other limits may hide in some samples: the largest one counts."""
+REACH = 3.5
+"""Bounds of a logarithm around its centre, in widths of the prior."""
+
+BOUNDS = {"quant": (0.0, 1.0), "late": (0.0, 1.2), "hold": (math.log(0.5), math.log(6.0))}
+
+HOLDS = (1.0, 1.3, 1.7, 2.2)
+"""Where fits begin: waves make steps, which no slope leads over."""
+
+
+def prior(samples: Sequence[GpuSample], links: Sequence[LinkRate] = ()) -> tuple[Prior, tuple[str, ...]]:
+    """The prior of all parameters that these samples may tell of, and the names of those they do not.
+
+    `links`: rates that were measured by themselves; no sample need tell of them.
+    """
+    seen = _seen(samples)
+    sure = {name: item.spread for item in links if (name := link_name(item.direction, item.node)) not in seen}
+    seen |= {name: item.rate for item in links if (name := link_name(item.direction, item.node)) in sure}
+    floors = _floors(samples)
+    known = [item.name for item in PARAMETERS]
+    names = (*known, *sorted(name for name in {*seen, *floors} if name.startswith("link_")))
+    believed = {name: max(CENTRES.get(name, LINK), floors.get(name, 0.0)) for name in names} | seen
+    centre = encode(np.array([believed[name] for name in names]), names)
+    width = np.array(
+        [
+            sure.get(name, SEEN_WIDTH) if name in seen and name != "sm_host" else WIDTHS.get(name, LINK_WIDTH)
+            for name in names
+        ]
+    )
+    bounds = [
+        BOUNDS.get(name, (at - REACH * w, at + REACH * w))
+        for name, at, w in zip(names, centre, width, strict=True)
+    ]
+    before = Prior(
+        names=names,
+        centre=centre,
+        width=width,
+        low=np.array([low for low, _ in bounds]),
+        high=np.array([high for _, high in bounds]),
+        starts=tuple(_start(centre, names, hold) for hold in HOLDS),
+    )
+    return before, tuple(name for name in names if name not in _told(samples, seen))
+
+
+def _start(centre: Array, names: tuple[str, ...], hold: float) -> Array:
+    start = centre.copy()
+    start[names.index("hold")] = math.log(hold)
+    return start
+
+
+def _seen(samples: Sequence[GpuSample]) -> dict[str, float]:
+    """First sight of bandwidths; of a mover with a pace only that it can do so much, which `_floors` has."""
+    rates = _rates([item for item in samples if not item.case.pace_mb_s])
+    seen = {name: max(values) if name in MOST else median(values) for name, values in rates.items()}
+    triads = [item.traffic for item in samples if item.case.victim == "triad" and item.traffic]
+    if triads:
+        seen["hbm"] = 1.05 * median(triads)
+    return seen
+
+
+def _floors(samples: Sequence[GpuSample]) -> dict[str, float]:
+    """The most that movers with a pace reached, which they can surely do."""
+    rates = _rates([item for item in samples if item.case.pace_mb_s])
+    return {name: BEYOND * max(values) for name, values in rates.items()}
+
+
+def _rates(samples: Sequence[GpuSample]) -> dict[str, list[float]]:
+    """Rates of movers alone, by the parameter that limits them."""
+    rates: dict[str, list[float]] = {}
+    for item in samples:
+        case, rate = item.case, item.mover_alone
+        if rate is None:
+            continue
+        if case.mover == "copy":
+            name = link_name(case.direction, case.node) if case.direction in LINKS else "engine"
+            rates.setdefault(name, []).append(rate)
+        elif case.mover == "sm_copy":
+            host = case.direction == "host"
+            rates.setdefault("sm_host" if host else "sm_hbm", []).append(rate / case.sms)
+            if host:
+                rates.setdefault("store", []).append(rate)
+    return rates
+
+
+def _told(samples: Sequence[GpuSample], seen: dict[str, float]) -> set[str]:
+    """The parameters that some sample depends on."""
+    told = set(seen)
+    for item in samples:
+        case = item.case
+        held = case.mover in ("sm_copy", "sm_idle")
+        if case.victim == "triad":
+            told |= {"issue", "corner"}
+            # A mover whose own rate is not known shows it by what it takes of the memory.
+            told |= {"engine"} if case.direction == "d2d" and not case.pace_mb_s else set()
+            told |= {"sm_hbm"} if case.direction == "hbm" and not case.pace_mb_s else set()
+        if case.victim == "gemm":
+            told |= {"quant"} if held or case.planned else set()
+            told |= {"traffic"} if item.traffic and case.mover in ("copy", "sm_copy") else set()
+        if held and case.victim != "chain":
+            told |= {"hold"} | ({"late"} if case.first == "victim" else set())
+        if case.mover == "copy":
+            told |= {"launch_engine" if case.victim == "chain" else "engine_weight"}
+        elif held and case.victim == "chain":
+            told.add("launch_sm")
+        if case.mover == "sm_copy":
+            told |= {"stall_power", f"stall_{case.victim}"} if case.direction == "host" else {"sm_weight"}
+    return told
+
+
+def encode(parameters: Array, names: tuple[str, ...]) -> Array:
+    """Parameters (..., P) of those names to coordinates."""
+    logs = _logs(names)
+    coordinates = np.array(parameters, dtype=float)
+    coordinates[..., logs] = np.log(coordinates[..., logs])
+    return coordinates
+
+
+def decode(coordinates: Array, names: tuple[str, ...]) -> Array:
+    """Coordinates (..., P) to parameters of those names."""
+    logs = _logs(names)
+    parameters = np.array(coordinates, dtype=float)
+    parameters[..., logs] = np.exp(parameters[..., logs])
+    return parameters
+
+
+def _logs(names: tuple[str, ...]) -> Array:
+    return np.array([name not in LINEAR for name in names], dtype=bool)
+
 
 FIRST_ERROR = {
     "": 0.01,

@@ -8,8 +8,7 @@ from typing import Any, Protocol, cast, get_args, runtime_checkable
 
 import msgspec
 
-from elbowroom.models.gpu.case import DeviceCase, ordered
-from elbowroom.models.gpu.words import LINKS, ON_DEVICE, Direction, First, Mover, Victim
+from elbowroom.models.gpu.case import LINKS, ON_DEVICE, DeviceCase, Direction, First, Mover, Victim, ordered
 from elbowroom.results.result import PointResult, Side, Summary
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import NORMAL_95

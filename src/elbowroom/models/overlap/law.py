@@ -3,11 +3,14 @@ VI), beside what people assume without a model: the longer of the two, and one a
 
 All times are in one unit, any one; performances are work per that unit. Loss ratios are the bandwidth alone
 divided by the bandwidth together, so they are at least 1.
+
+How far the overlap model is from measured steps, and beside it what people assume without a model.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 
@@ -221,3 +224,45 @@ def check(
 
 def _plain(value: float) -> str:
     return f"{value:.4g}"
+
+
+RIVALS = ("total", "naive_max", "naive_sum")
+"""The model's total, the longer of the two, one after the other: names of Step's properties."""
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """An overlapped step and how long it took; `measured` None: not measured. `label` names it."""
+
+    label: str
+    step: OverlappedStep
+    measured: float | None = None
+
+    def error(self, rival: str) -> float | None:
+        """(predicted - measured) / measured."""
+        if self.measured is None:
+            return None
+        predicted: float = getattr(self.step, rival)
+        return (predicted - self.measured) / self.measured
+
+
+class Deviation(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean absolute error as a share of what was measured, and as a share of what was predicted: the latter
+    is how the paper's Table II has it, and flatters whoever predicts too much.
+    """
+
+    of_measured: float
+    of_predicted: float | None
+
+
+def deviations(trials: Sequence[Trial]) -> dict[str, Deviation]:
+    """For each of RIVALS; empty where nothing was measured. `of_predicted`: None where a prediction is 0."""
+    measured = [(trial, trial.measured) for trial in trials if trial.measured is not None]
+    table = {}
+    for rival in RIVALS if measured else ():
+        pairs = [(float(getattr(trial.step, rival)), value) for trial, value in measured]
+        known = all(predicted > 0.0 for predicted, _ in pairs)
+        table[rival] = Deviation(
+            of_measured=sum(abs(a - b) / b for a, b in pairs) / len(pairs),
+            of_predicted=sum(abs(a - b) / a for a, b in pairs) / len(pairs) if known else None,
+        )
+    return table

@@ -1,6 +1,6 @@
 """The threshold model, calibrated as the thesis does, and against noise."""
 
-from elbowroom.models.kind import Kind
+from elbowroom.models.registry import Kind
 
 MODULE = "elbowroom.models.threshold.model"
 

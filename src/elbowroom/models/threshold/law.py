@@ -34,6 +34,8 @@ from numpy.typing import NDArray
 
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape, Situation, Streams
+from elbowroom.models.prediction import Bands
+from elbowroom.stats.interval import Interval
 
 Floats = NDArray[np.float64]
 
@@ -272,3 +274,23 @@ def _not_calibrated(model: Threshold, word: str, field: str, node: int) -> Usage
         value=node,
         hint=f"measure with data of both on node {sample} too, and fit again",
     )
+
+
+class ThresholdPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The thesis' model: parameters for data local and remote to the computing cores; None: not measured.
+
+    `intervals`: 90 % interval of each parameter by side and name, empty for a calibration that has none;
+    `bands`: by `local` and `remote` (data of both on the node that was sampled) and `other` placements;
+    `bands_from`: where those come from.
+    """
+
+    local: Parameters | None
+    remote: Parameters | None
+    intervals: dict[str, dict[str, Interval]] = {}
+    bands: dict[str, Bands] = {}
+    bands_from: str = ""
+    flags: tuple[str, ...] = ()
+
+    def model(self, shape: Shape) -> Threshold:
+        """The model that predicts."""
+        return Threshold(shape=shape, local=self.local, remote=self.remote)

@@ -18,7 +18,7 @@ from elbowroom.models.prediction import Bands
 from elbowroom.models.sizes import at_size
 from elbowroom.models.threshold import fit as calibration
 from elbowroom.models.threshold import law
-from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.models.threshold.law import ThresholdPart
 from elbowroom.stats.interval import Interval
 
 FROM_CALIBRATION = "calibration residuals"

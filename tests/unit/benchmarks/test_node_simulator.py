@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elbowroom.schedule.simulator import (
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+from node_simulator import (
     CLASSES,
     SHARED,
     JobClass,
