@@ -29,7 +29,6 @@ from command import Command
 
 from elbowroom.advise.job import JobStep, Setup
 from elbowroom.advise.setups import load_of
-from elbowroom.api.models import Model, load_model
 from elbowroom.api.profiles import record_profile
 from elbowroom.api.what_if import WhatIf, changes_of, predict_changes
 from elbowroom.errors import ElbowroomError
@@ -38,6 +37,7 @@ from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.models import published
 from elbowroom.models.curves import STREAMS
 from elbowroom.profile.what_if import NodeTimes
+from elbowroom.verbs.model_file import Model, load_model
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.loads import load_streams
 

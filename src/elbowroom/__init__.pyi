@@ -1,5 +1,7 @@
 """The public names, written by tools/public_stub.py."""
 
+from collections.abc import Callable as Callable
+from collections.abc import Sequence as Sequence
 from elbowroom.api.advice import contention_maps as contention_maps
 from elbowroom.api.advice import load_advice as load_advice
 from elbowroom.api.advice import map_figures as map_figures
@@ -43,26 +45,11 @@ from elbowroom.api.gpu_advice import save_gpu_advice as save_gpu_advice
 from elbowroom.api.gpu_models import predict_cases as predict_cases
 from elbowroom.api.gpu_models import read_cases as read_cases
 from elbowroom.api.job_calibration import calibrate_for_jobs as calibrate_for_jobs
-from elbowroom.api.joined import JoinedRuns as JoinedRuns
-from elbowroom.api.joined import join_runs as join_runs
 from elbowroom.api.machines import doctor as doctor
 from elbowroom.api.machines import machine_from_run as machine_from_run
 from elbowroom.api.machines import machine_names as machine_names
 from elbowroom.api.machines import machine_text as machine_text
 from elbowroom.api.machines import virtual_machine as virtual_machine
-from elbowroom.api.measurement import compare as compare
-from elbowroom.api.measurement import dry_run as dry_run
-from elbowroom.api.measurement import resume as resume
-from elbowroom.api.measurement import run as run
-from elbowroom.api.models import Evaluation as Evaluation
-from elbowroom.api.models import Model as Model
-from elbowroom.api.models import advise as advise
-from elbowroom.api.models import load_job as load_job
-from elbowroom.api.models import load_model as load_model
-from elbowroom.api.models import predict as predict
-from elbowroom.api.models import read_load as read_load
-from elbowroom.api.models import save_figure as save_figure
-from elbowroom.api.models import save_panels as save_panels
 from elbowroom.api.network_calibration import calibrate_network as calibrate_network
 from elbowroom.api.network_calibration import load_calibration as load_calibration
 from elbowroom.api.network_calibration import save_calibration as save_calibration
@@ -72,11 +59,6 @@ from elbowroom.api.profiles import show_profile as show_profile
 from elbowroom.api.recording_cost import overhead_figures as overhead_figures
 from elbowroom.api.recording_cost import save_overhead_figure as save_overhead_figure
 from elbowroom.api.recording_cost import trace_overhead as trace_overhead
-from elbowroom.api.runs import ListedRun as ListedRun
-from elbowroom.api.runs import Run as Run
-from elbowroom.api.runs import list_runs as list_runs
-from elbowroom.api.runs import open as open
-from elbowroom.api.runs import step_table as step_table
 from elbowroom.api.schemas import schema as schema
 from elbowroom.api.schemas import schema_names as schema_names
 from elbowroom.api.simulation import simulate as simulate
@@ -108,11 +90,72 @@ from elbowroom.experiments.plans import Overrides as Overrides
 from elbowroom.experiments.plans import names as names
 from elbowroom.experiments.plans import plans as plans
 from elbowroom.explain.explanation import Explanation as Explanation
+from elbowroom.measure.prepared import Prepared as Prepared
+from elbowroom.results.comparison import Change as Change
 from elbowroom.verbs.explain import explanation_figures as explanation_figures
+from elbowroom.verbs.joined_runs import JoinedRuns as JoinedRuns
+from elbowroom.verbs.joined_runs import join_runs as join_runs
+from elbowroom.verbs.model_file import Evaluation as Evaluation
+from elbowroom.verbs.model_file import Model as Model
+from elbowroom.verbs.model_file import advise as advise
+from elbowroom.verbs.model_file import load_job as load_job
+from elbowroom.verbs.model_file import load_model as load_model
+from elbowroom.verbs.model_file import predict as predict
+from elbowroom.verbs.model_file import read_load as read_load
+from elbowroom.verbs.model_file import save_figure as save_figure
+from elbowroom.verbs.model_file import save_panels as save_panels
+from elbowroom.verbs.run_folder import Run as Run
+from elbowroom.verbs.run_folder import open as open
+from elbowroom.verbs.run_folder import step_table as step_table
 from elbowroom.verbs.saving import save as save
+from elbowroom.verbs.show import ListedRun as ListedRun
 from pathlib import Path as Path
 
 __version__: str
+
+def compare(
+    a: Run | Path | str,
+    *others: Run | Path | str,
+    at_least: float = 0.01,
+) -> list[Change]:
+    """Changes from run `a` to each other run of all values both have; those below the share `at_least`
+    are never significant. UsageError where a run has no point in common with `a`.
+    """
+
+def dry_run(
+    plan: str | None = None,
+    *,
+    out: str | None = None,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: tuple[str, ...] = (),
+    hostfile: str | None = None,
+    machine: str | None = None,
+    noise: float | None = None,
+    kernels: tuple[str, ...] | None = None,
+    comp_cores: tuple[int, ...] | None = None,
+    comm_core: int | None = None,
+    comp_node: int | None = None,
+    comm_node: int | None = None,
+    sizes: tuple[int, ...] | None = None,
+    nodes: str | None = None,
+    repeat: int | None = None,
+    starts: int | None = None,
+    budget: float | None = None,
+    quick: bool = False,
+    settings: tuple[str, ...] = (),
+    overrides: Overrides | None = None,
+    seed: int | None = None,
+    reverse: bool = False,
+    patience: float | None = None,
+    trace: bool = False,
+    report: bool = True,
+    command: Sequence[str] = (),
+    tell: Callable[[str], object] = ...,
+) -> Prepared:
+    """What `run` would do: points, notes, command lines and the time it would take. Measures and builds
+    nothing.
+    """
 
 def explain(
     *runs: Run | Path | str,
@@ -127,4 +170,91 @@ def explain(
     Without `kernel`, `cores` and `size` (bytes), TRIAD at the most cores and the largest message is
     explained, and every point split. UsageError where the runs are of different machines, or hold nothing
     to explain.
+    """
+
+def list_runs(
+    folder: Path | str = "runs",
+) -> list[ListedRun]:
+    """The runs in a folder, oldest first, unreadable ones at the end; a run folder lists itself.
+
+    Raises UsageError where there is no such folder.
+    """
+
+def resume(
+    resume: Path | str,
+    *,
+    retry_failed: bool = False,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: tuple[str, ...] = (),
+    hostfile: str | None = None,
+    budget: float | None = None,
+    patience: float | None = None,
+    report: bool = True,
+    tell: Callable[[str], object] = ...,
+) -> Run:
+    """Measures a plan into a new run folder; see `elbowroom run --help` for the options.
+
+    `budget` (seconds) limits the time from this call to the report, as the plan's `budget` does: the
+    points that tell most come first, and `Run.notes` says what there was no time for. `overrides` has all
+    changes of the plan in one.
+
+    `trace`: what the probe's threads do is recorded into OUT.trace/1 (and 2, ... where the probe is
+    started again), traces as `elbowroom trace` reads them; some ten ns for each chunk of a millisecond.
+
+    `machine`: a virtual one answers instead (published name or file, docs/guide/virtual.md), with `noise`
+    as the relative standard deviation of its values, and `seed` for that and for the order of points.
+
+    `resume`: measures what an interrupted run still lacks, within `budget` seconds from now; without it,
+    in what is left of the run's own budget.
+    """
+
+def run(
+    plan: str | None = None,
+    *,
+    out: str | None = None,
+    resume: Path | str | None = None,
+    retry_failed: bool = False,
+    dry_run: bool = False,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: tuple[str, ...] = (),
+    hostfile: str | None = None,
+    machine: str | None = None,
+    noise: float | None = None,
+    kernels: tuple[str, ...] | None = None,
+    comp_cores: tuple[int, ...] | None = None,
+    comm_core: int | None = None,
+    comp_node: int | None = None,
+    comm_node: int | None = None,
+    sizes: tuple[int, ...] | None = None,
+    nodes: str | None = None,
+    repeat: int | None = None,
+    starts: int | None = None,
+    budget: float | None = None,
+    quick: bool = False,
+    settings: tuple[str, ...] = (),
+    overrides: Overrides | None = None,
+    seed: int | None = None,
+    reverse: bool = False,
+    patience: float | None = None,
+    trace: bool = False,
+    report: bool = True,
+    command: Sequence[str] = (),
+    tell: Callable[[str], object] = ...,
+) -> Run:
+    """Measures a plan into a new run folder; see `elbowroom run --help` for the options.
+
+    `budget` (seconds) limits the time from this call to the report, as the plan's `budget` does: the
+    points that tell most come first, and `Run.notes` says what there was no time for. `overrides` has all
+    changes of the plan in one.
+
+    `trace`: what the probe's threads do is recorded into OUT.trace/1 (and 2, ... where the probe is
+    started again), traces as `elbowroom trace` reads them; some ten ns for each chunk of a millisecond.
+
+    `machine`: a virtual one answers instead (published name or file, docs/guide/virtual.md), with `noise`
+    as the relative standard deviation of its values, and `seed` for that and for the order of points.
+
+    `resume`: measures what an interrupted run still lacks, within `budget` seconds from now; without it,
+    in what is left of the run's own budget.
     """

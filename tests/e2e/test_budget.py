@@ -43,7 +43,7 @@ def a_clock_of_units(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(WithinBudget, "record", counted)
     monkeypatch.setattr("elbowroom.measure.agenda.phases_seconds", lambda entry: 0.2)
-    for module in ("elbowroom.api.measurement", "elbowroom.measure.agenda"):
+    for module in ("elbowroom.verbs.run", "elbowroom.measure.agenda"):
         monkeypatch.setattr(f"{module}.time", SimpleNamespace(monotonic=lambda: 0.2 * units))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from answers import refused, told
-from elbowroom.api.models import load_model
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.store.journal import read_journal
+from elbowroom.verbs.model_file import load_model
 from elbowroom.virtual import partitions
 
 MACHINES = Path(__file__).parents[2] / "machines"

@@ -14,9 +14,9 @@ import pytest
 import elbowroom
 import planted
 from elbowroom import cli
-from elbowroom.api.models import curves_of
 from elbowroom.models import published
 from elbowroom.models.evaluate import evaluate, threshold_predictor
+from elbowroom.verbs.model_file import curves_of
 
 Studied = Callable[..., dict[str, Any]]
 QUIET = ["--quick", "--noise", "0.001", "--json"]

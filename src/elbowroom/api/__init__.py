@@ -65,10 +65,11 @@ PUBLIC = {
             "machine_text",
             "virtual_machine",
         ),
-        "elbowroom.api.measurement": ("compare", "dry_run", "resume", "run"),
+        "elbowroom.verbs.compare": ("compare",),
+        "elbowroom.verbs.run": ("dry_run", "resume", "run"),
         "elbowroom.api.gpu_advice": ("advise_gpu", "load_gpu_job", "save_gpu_advice"),
         "elbowroom.api.gpu_models": ("predict_cases", "read_cases"),
-        "elbowroom.api.models": (
+        "elbowroom.verbs.model_file": (
             "Evaluation",
             "Model",
             "advise",
@@ -82,8 +83,9 @@ PUBLIC = {
         "elbowroom.api.profiles": ("record_profile", "save_profile", "show_profile"),
         "elbowroom.api.flush_cost": ("save_flush_figure", "trace_flushes"),
         "elbowroom.api.recording_cost": ("overhead_figures", "save_overhead_figure", "trace_overhead"),
-        "elbowroom.api.joined": ("JoinedRuns", "join_runs"),
-        "elbowroom.api.runs": ("ListedRun", "Run", "list_runs", "open", "step_table"),
+        "elbowroom.verbs.joined_runs": ("JoinedRuns", "join_runs"),
+        "elbowroom.verbs.run_folder": ("Run", "open", "step_table"),
+        "elbowroom.verbs.show": ("ListedRun", "list_runs"),
         "elbowroom.api.schemas": ("schema", "schema_names"),
         "elbowroom.api.simulation": (
             "simulate",
@@ -121,6 +123,10 @@ PUBLIC = {
 __all__ = sorted(PUBLIC)
 
 
+_MOVED = {"models": "model_file", "runs": "run_folder"}
+"""Modules of `verbs` that modules of `cli` still name by `api`, until these are declared in `verbs` too."""
+
+
 def __getattr__(name: str) -> Any:
     """A public name or a module of this package (`api.models.Prediction`), imported when it is first used:
     `import elbowroom` stays quick.
@@ -128,6 +134,8 @@ def __getattr__(name: str) -> Any:
     if name in PUBLIC:
         value = globals()[name] = getattr(importlib.import_module(PUBLIC[name]), name)
         return value
+    if name in _MOVED:
+        return importlib.import_module(f"elbowroom.verbs.{_MOVED[name]}")
     if Path(__path__[0], f"{name}.py").is_file():
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

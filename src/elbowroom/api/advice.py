@@ -17,8 +17,7 @@ from elbowroom.advise.map_figures import figures
 from elbowroom.advise.setups import differing as differing
 from elbowroom.advise.verification import Compared as Compared
 from elbowroom.advise.verification import span as span
-from elbowroom.api.models import load_model
-from elbowroom.api.runs import Run, chatter
+from elbowroom.cli.console import chatter
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.measure import program_times, verify
@@ -27,11 +26,13 @@ from elbowroom.measure.prepared import Request
 from elbowroom.measure.session import default_out
 from elbowroom.measure.source import Where, choose
 from elbowroom.stats.interval import Interval as Interval
+from elbowroom.verbs.model_file import load_model
+from elbowroom.verbs.run_folder import Run
 
 if TYPE_CHECKING:
     from elbowroom.advise.contention_map import ContentionMap
-    from elbowroom.api.models import Model
     from elbowroom.draw.figure import Figure
+    from elbowroom.verbs.model_file import Model
 
 
 def save_advice(advice: Advice, path: Path | str) -> Path:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from elbowroom.api.gpu_models import gpu_part
-from elbowroom.api.measurement import dry_run
-from elbowroom.api.models import Evaluation, Model, evaluation, load_model
-from elbowroom.api.runs import Run, chatter, open
+from elbowroom.cli.console import chatter
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.files import check_writable, disk_error
@@ -36,6 +34,9 @@ from elbowroom.plan.kernels import find
 from elbowroom.points.point import Note
 from elbowroom.quantities import duration, format_size
 from elbowroom.store.curves import KERNEL, SIZE, read_curves
+from elbowroom.verbs.model_file import Evaluation, Model, evaluation, load_model
+from elbowroom.verbs.run import dry_run
+from elbowroom.verbs.run_folder import Run, open
 
 if TYPE_CHECKING:
     from elbowroom.models.document import Origin

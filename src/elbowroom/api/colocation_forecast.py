@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 
 from elbowroom.api.memory_use import contention_of
-from elbowroom.api.models import Model
 from elbowroom.api.network_calibration import load_curve
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.profile.analysis import Analysis, analyse
 from elbowroom.profile.forecast import OFFSETS, Forecast, forecast
 from elbowroom.profile.profile import read_profile
+from elbowroom.verbs.model_file import Model
 
 PERCENT = 100.0
 

@@ -23,8 +23,6 @@ from elbowroom.api.machine_models import (
     earlier_model,
     model_of_machine,
 )
-from elbowroom.api.measurement import dry_run
-from elbowroom.api.models import Model, advise, load_job, load_model
 from elbowroom.api.profiled_job import (
     DiagnosisOptions,
     ProfiledSteps,
@@ -33,7 +31,7 @@ from elbowroom.api.profiled_job import (
     profiled_steps,
 )
 from elbowroom.api.profiles import plan_profile
-from elbowroom.api.runs import chatter
+from elbowroom.cli.console import chatter
 from elbowroom.files import write_atomically
 from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.measure.session import Stopped, default_out, stopped_by_signals
@@ -41,6 +39,8 @@ from elbowroom.profile.cores import sharing
 from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import ProfiledJob, counted_bytes
 from elbowroom.quantities import percent, short_time
+from elbowroom.verbs.model_file import Model, advise, load_job, load_model
+from elbowroom.verbs.run import dry_run
 
 FAR = 0.25
 """A predicted step that differs more from the measured one is mentioned."""

@@ -12,12 +12,12 @@ from elbowroom.advise.gpu_job import GpuAnswer as GpuAnswer
 from elbowroom.advise.gpu_job import GpuConfiguration as GpuConfiguration
 from elbowroom.advise.gpu_job import GpuJob as GpuJob
 from elbowroom.advise.gpu_job import decode, is_gpu_job
-from elbowroom.api.models import load_model
 from elbowroom.documents import encode, parse_toml
 from elbowroom.files import read_text, write_atomically
+from elbowroom.verbs.model_file import load_model
 
 if TYPE_CHECKING:
-    from elbowroom.api.models import Model
+    from elbowroom.verbs.model_file import Model
 
 TUNER = (".conf", ".csv")
 

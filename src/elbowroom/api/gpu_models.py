@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from elbowroom.api.models import Model, same_machine
 from elbowroom.documents import encode
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
@@ -27,9 +26,10 @@ from elbowroom.models.gpu.penalties import penalty_table
 from elbowroom.models.gpu.samples import links, samples
 from elbowroom.models.load import Copy, LoadRow, parse_copy
 from elbowroom.models.run_data import Layout, layout_of
+from elbowroom.verbs.model_file import Model, same_machine
 
 if TYPE_CHECKING:
-    from elbowroom.api.runs import Run
+    from elbowroom.verbs.run_folder import Run
 
 
 TRIAD = "triad"

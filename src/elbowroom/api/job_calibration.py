@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from elbowroom.api.calibration import fit, pooled
-from elbowroom.api.models import Model
-from elbowroom.api.runs import Run, chatter, open
+from elbowroom.cli.console import chatter
 from elbowroom.errors import UsageError
 from elbowroom.launch import build, modes, native
 from elbowroom.launch.modes import KernelRate, kernel_rate
@@ -27,6 +26,8 @@ from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_s
 from elbowroom.measure.progress import Progress
 from elbowroom.models.load import LoadRow
 from elbowroom.models.run_data import FitData, layout_of
+from elbowroom.verbs.model_file import Model
+from elbowroom.verbs.run_folder import Run, open
 
 SECONDS, REPEAT = 0.1, 5
 _RUN = "elbowroom run model --kernels triad"

@@ -10,15 +10,15 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from elbowroom.api.calibration import calibrate, fit, resume_calibration
-from elbowroom.api.measurement import dry_run, resume, run
-from elbowroom.api.models import Model, load_model
-from elbowroom.api.runs import Run, open
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.measure.budgets import smallest_budget
 from elbowroom.models.registry import fitted_models
 from elbowroom.quantities import duration, format_size
+from elbowroom.verbs.model_file import Model, load_model
+from elbowroom.verbs.run import dry_run, resume, run
+from elbowroom.verbs.run_folder import Run, open
 
 RUNS = "runs"
 BUDGET = 8
@@ -164,11 +164,14 @@ def _measured(
     plan: str, points: Overrides, folder: Path, budget: float, tell: Callable[[str], object]
 ) -> Run:
     """The run in the folder, measured, or continued where it was stopped."""
-    if (folder / "manifest.json").exists():
-        begun = open(folder)
-        return begun if begun.manifest.finished else resume(folder, budget=budget, report=False, tell=tell)
-    limited = msgspec.structs.replace(points, budget=budget)
-    return run(plan, out=str(folder), overrides=limited, report=False, tell=tell)
+    if not (folder / "manifest.json").exists():
+        limited = msgspec.structs.replace(points, budget=budget)
+        done: Run = run(plan, out=str(folder), overrides=limited, report=False, tell=tell)
+        return done
+    done = open(folder)
+    if not done.manifest.finished:
+        done = resume(folder, budget=budget, report=False, tell=tell)
+    return done
 
 
 def _check_budget(few: Sequence[tuple[str, Overrides, float]], budget: float) -> None:

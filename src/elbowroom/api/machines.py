@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from elbowroom.api.models import curves_of
-from elbowroom.api.runs import Run, open
 from elbowroom.errors import UsageError
 from elbowroom.experiments import EXPERIMENTS
 from elbowroom.experiments.plans import PLANS
@@ -27,6 +25,8 @@ from elbowroom.models.threshold.fit import fit
 from elbowroom.plugins import Registry
 from elbowroom.points.point import WORKLOADS
 from elbowroom.store.exporters import EXPORTERS
+from elbowroom.verbs.model_file import curves_of
+from elbowroom.verbs.run_folder import Run, open
 from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, checked, encode
 from elbowroom.virtual.definition import Definition as Definition
 from elbowroom.virtual.machines import MACHINES

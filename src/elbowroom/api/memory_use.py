@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from elbowroom.api.models import Model, load_model
 from elbowroom.errors import UsageError, closest
 from elbowroom.machine.identity import MachineDifference, check_same
 from elbowroom.models.document import Document
@@ -19,6 +18,7 @@ from elbowroom.models.shared_cache import Cache
 from elbowroom.profile.analysis import Analysis, summarise
 from elbowroom.profile.forecast import Contended, Contention, Factor
 from elbowroom.quantities import format_size, parse_size
+from elbowroom.verbs.model_file import Model, load_model
 
 _RATE = re.compile(r"(.+)/s", re.IGNORECASE)
 _ZERO = re.compile(r"\s*0+(\.0*)?\s*([kKMGT]?i?[bB]/s)?\s*")

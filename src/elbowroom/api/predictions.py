@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from elbowroom.api.models import Model
 from elbowroom.models.document import Origin
 from elbowroom.models.load import LoadPrediction
 from elbowroom.models.prediction import PredictedBandwidths, Prediction
 from elbowroom.schemas import WRITTEN
+from elbowroom.verbs.model_file import Model
 
 
 class PredictionDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,6 @@ import msgspec
 
 from elbowroom.advise.collectives import WAY
 from elbowroom.advise.job import AXES
-from elbowroom.api.models import Model
 from elbowroom.api.profiles import analyse_nodes
 from elbowroom.errors import UsageError
 from elbowroom.launch.launch_line import LAUNCHERS, WRAPPERS
@@ -21,6 +20,7 @@ from elbowroom.profile.analysis import Analysis, summarise
 from elbowroom.profile.job import JobFacts, ProfiledJob, job_of_steps, overlaps
 from elbowroom.profile.steps import Steps, find_steps
 from elbowroom.profile.summary import OverlapSummary
+from elbowroom.verbs.model_file import Model
 
 CHOICES = tuple(axis for axis in AXES if axis not in WAY)
 """What a profiled job may choose: a profile does not measure other forms of its collectives."""

@@ -19,11 +19,8 @@ from elbowroom.api.factorizations import FactorizationDocument
 from elbowroom.api.failure import ErrorDocument
 from elbowroom.api.gpu_models import GpuEvaluationDocument, GpuPredictionDocument
 from elbowroom.api.machines import Diagnoses, VirtualMachineDocument, VirtualMachineList
-from elbowroom.api.measurement import Comparison, DryRun, PlanList
 from elbowroom.api.predictions import LoadDocument, SituationDocument, SituationsDocument
 from elbowroom.api.profiles import ProfileRecordDocument
-from elbowroom.api.runs import FileList, RunList
-from elbowroom.api.show import show_type
 from elbowroom.api.simulation import NodeDocument, SimulationDocument
 from elbowroom.api.step_documents import PredictedStepDocument, StepDocument, StepTableDocument
 from elbowroom.api.trace_recorder import RecordDocument
@@ -40,6 +37,7 @@ from elbowroom.profile.calibration import Calibration as NicCalibration
 from elbowroom.profile.manifest import Manifest as ProfileManifest
 from elbowroom.profile.memory_traffic import MemoryTraffic
 from elbowroom.profile.summary import ProfileSummary
+from elbowroom.results.comparison import Comparison
 from elbowroom.schedule.measured import MeasuredMatrix
 from elbowroom.schedule.pairing import Pairing
 from elbowroom.schedule.plan import SchedulePlan
@@ -52,6 +50,10 @@ from elbowroom.trace.documents import Stat, Sync, TraceCheck
 from elbowroom.trace.flushes import FlushCosts
 from elbowroom.trace.overhead import Overhead
 from elbowroom.trace.overlap.document import OverlapComparison, TraceOverlap
+from elbowroom.verbs.report import FileList
+from elbowroom.verbs.run import DryRun
+from elbowroom.verbs.run_folder import show_type
+from elbowroom.verbs.show import PlanList, RunList
 
 _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "advice": ("advice: what `advise --json` prints and `advise -o` writes", Advice),

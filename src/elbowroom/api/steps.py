@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from elbowroom.api.models import load_model
 from elbowroom.draw.files import save
 from elbowroom.models.overlap.figures import over_time, plane
 from elbowroom.models.overlap.law import RIVALS as RIVALS
@@ -19,9 +18,10 @@ from elbowroom.models.overlap.law import worth as worth
 from elbowroom.models.overlap.predicted import PredictedStep as PredictedStep
 from elbowroom.models.overlap.predicted import predicted_step
 from elbowroom.store.steps import read_steps
+from elbowroom.verbs.model_file import load_model
 
 if TYPE_CHECKING:
-    from elbowroom.api.models import Model
+    from elbowroom.verbs.model_file import Model
 
 
 FigureName = Literal["plane", "time"]

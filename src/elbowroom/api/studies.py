@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.api.runs import chatter
+from elbowroom.cli.console import chatter
 from elbowroom.files import write_atomically
 from elbowroom.launch import native
 from elbowroom.measure import study as measured

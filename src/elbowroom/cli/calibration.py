@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.cli import blas, model_tables, run_tables
+from elbowroom.cli import blas, model_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.gpu_tables import print_gpu_evaluation, print_gpu_fit
 from elbowroom.cli.model_tables import calibration_line, shape_line
 from elbowroom.cli.options import FIGURE, NOISY, REPEAT, Output, command, json_option, mpi_option
 from elbowroom.cli.run_options import MODEL, launch_options, plan_overrides, virtual_options
-from elbowroom.cli.run_tables import machine_line
 from elbowroom.errors import UsageError
 from elbowroom.quantities import parse_size
+from elbowroom.verbs import run_tables
+from elbowroom.verbs.run_tables import machine_line
 
 if TYPE_CHECKING:
     from elbowroom.api.calibration import Calibrated

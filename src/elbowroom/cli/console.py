@@ -52,6 +52,11 @@ def print_json(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
+def chatter(sentence: str) -> None:
+    """Tells the person who waits, on stderr."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
 def prepare() -> None:
     """Makes text that a terminal cannot show plainer instead of failing."""
     for stream in (sys.stdout, sys.stderr):

@@ -14,7 +14,7 @@ from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
     from elbowroom.api.gpu_models import DeviceCase
-    from elbowroom.api.models import Model
+    from elbowroom.verbs.model_file import Model
 
 F = TypeVar("F", bound=Callable[..., Any])
 

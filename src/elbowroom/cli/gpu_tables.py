@@ -13,7 +13,7 @@ from elbowroom.quantities import number
 
 if TYPE_CHECKING:
     from elbowroom.api.gpu_models import GpuEvaluationDocument, GpuPrediction
-    from elbowroom.api.models import Model
+    from elbowroom.verbs.model_file import Model
 
 
 def print_gpu_fit(model: Model) -> None:

@@ -13,7 +13,7 @@ from elbowroom.quantities import format_size, number, plural
 
 if TYPE_CHECKING:
     from elbowroom.api.advice import Interval
-    from elbowroom.api.models import (
+    from elbowroom.verbs.model_file import (
         Calibration,
         Errors,
         Evaluation,

@@ -19,7 +19,7 @@ from elbowroom.quantities import format_size, number, parse_size, plural
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from elbowroom.api.models import LoadPrediction, Model, Prediction
+    from elbowroom.verbs.model_file import LoadPrediction, Model, Prediction
 
 
 _model = click.option(

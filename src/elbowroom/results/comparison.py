@@ -65,6 +65,28 @@ class ComparedRun:
     values: Values
 
 
+class ComparedHead(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that was compared."""
+
+    run: str
+    trusted: bool
+    virtual: bool
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What `compare --json` prints; `b` is the first run compared with `a`, `others` the rest."""
+
+    schema: str = "elbowroom/compare"
+    version: int = 1
+    a: ComparedHead
+    b: ComparedHead
+    others: tuple[ComparedHead, ...]
+    at_least: float
+    sentence: str
+    changes: tuple[Change, ...]
+    significant: int
+
+
 def values_of(points: Sequence[Point], samples: Samples, starts: bool = False) -> dict[Key, Floats]:
     """The logarithms of the medians of each repetition, and of what it kept; without void samples, closing
     baselines, and repetitions in which nothing was done. Of a run with several `starts` of the program one

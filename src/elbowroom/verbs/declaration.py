@@ -144,7 +144,8 @@ class _Included(NamedTuple):
                 own = dict(self.own.get(member.name, {}))
                 rules = self.rules | {name: own.pop(name) for name in _RULES & set(own)}
                 declared = dataclasses.replace(declared, settings={**declared.settings, **own}, **rules)
-            yield member._replace(declared=declared, holder=holder)
+            fixed = self.rules.get("fixed_at_start", False) if declared is None else declared.fixed_at_start
+            yield member._replace(declared=declared, holder=holder, fixed=fixed)
 
 
 def _members(options: type[Any]) -> tuple[Member, ...]:
@@ -155,7 +156,8 @@ def _members(options: type[Any]) -> tuple[Member, ...]:
         if part is None:
             declared = field.metadata.get(_DECLARED)
             place = options.__module__
-            listed.append(Member(field.name, declared, field.default, field.type, place, None))
+            fixed = declared is not None and declared.fixed_at_start
+            listed.append(Member(field.name, declared, field.default, field.type, place, None, fixed))
         else:
             listed += part.members(field.name)
     names = [member.name for member in listed]
@@ -187,8 +189,10 @@ class Member(NamedTuple):
     annotation: Any
     place: str
     """The module that declares it."""
-    holder: str | None
+    holder: str | None = None
     """The field that holds the options which this one is of."""
+    fixed: bool = False
+    """Whether it cannot be given with `resume`."""
 
     def value(self, request: Verb) -> Any:
         """What a request has for it."""
@@ -217,9 +221,12 @@ class Verb(Options):
     def __post_init__(self) -> None:
         resuming = getattr(self, "resume", None) not in (None, False)
         for member in self.members:
-            if member.declared is not None and member.given(self):
-                if resuming and member.declared.fixed_at_start:
-                    self._refuse_fixed(member.declared.typed(member.name))
+            if not member.given(self):
+                continue
+            typed = member.declared.typed(member.name) if member.declared else member.name
+            if resuming and member.fixed:
+                self._refuse_fixed(typed)
+            if member.declared is not None:
                 self._check_others(member, member.declared)
 
     def _refuse_fixed(self, field: str) -> None:
@@ -360,16 +367,17 @@ def command_of(verb: type[Verb]) -> click.Command:
     return json_option(command) if verb.has_document else command
 
 
-def signature_of(verb: type[Verb], fixed: Sequence[str] = ()) -> inspect.Signature:
+def signature_of(verb: type[Verb], fixed: Sequence[str] = (), resuming: bool = False) -> inspect.Signature:
     """The signature of a command's Python function: arguments by position, options by name; without those
-    that are `fixed`.
+    that are `fixed`. `resuming`: `resume` by position, and nothing that is fixed at the start.
     """
     by_position: list[inspect.Parameter] = []
     by_name: list[inspect.Parameter] = []
     spread: list[inspect.Parameter] = []
     for member in verb.members:
         declared = member.declared
-        if member.name in fixed or not (declared is None or declared.in_python):
+        hidden = declared is not None and not declared.in_python
+        if member.name in fixed or hidden or (resuming and member.fixed):
             continue
         required = member.default is dataclasses.MISSING
         parameter = inspect.Parameter(
@@ -378,15 +386,14 @@ def signature_of(verb: type[Verb], fixed: Sequence[str] = ()) -> inspect.Signatu
             default=inspect.Parameter.empty if required else member.default,
             annotation=member.annotation,
         )
-        if declared is not None and declared.spread:
+        if resuming and member.name == "resume":
+            needed = member.annotation.removesuffix(" | None")
+            by_position.append(inspect.Parameter("resume", _BY_POSITION, annotation=needed))
+        elif declared is not None and declared.spread:
             item = member.annotation.removeprefix("tuple[").removesuffix(", ...]")
-            spread.append(
-                parameter.replace(
-                    kind=inspect.Parameter.VAR_POSITIONAL, default=inspect.Parameter.empty, annotation=item
-                )
-            )
+            spread.append(inspect.Parameter(member.name, inspect.Parameter.VAR_POSITIONAL, annotation=item))
         elif declared is not None and declared.positional:
-            by_position.append(parameter.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD))
+            by_position.append(parameter.replace(kind=_BY_POSITION))
         else:
             by_name.append(parameter)
     result = verb.planned if "dry_run" in fixed else verb.do
@@ -394,9 +401,16 @@ def signature_of(verb: type[Verb], fixed: Sequence[str] = ()) -> inspect.Signatu
     return inspect.Signature([*by_position, *spread, *by_name], return_annotation=returned)
 
 
-def function_of(verb: type[Verb], name: str | None = None, **fixed: Any) -> Callable[..., Any]:
-    """The Python function of a command; `fixed`: values that it always has, for one of another name."""
-    signature = signature_of(verb, tuple(fixed))
+_BY_POSITION = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+def function_of(
+    verb: type[Verb], name: str | None = None, *, resuming: bool = False, **fixed: Any
+) -> Callable[..., Any]:
+    """The Python function of a command. For one of another `name`: `fixed` has values that it always has,
+    and with `resuming` it takes `resume` first, and nothing that is fixed at the start.
+    """
+    signature = signature_of(verb, tuple(fixed), resuming)
 
     def function(*arguments: Any, **options: Any) -> Any:
         given = signature.bind(*arguments, **options).arguments

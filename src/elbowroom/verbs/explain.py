@@ -18,9 +18,9 @@ from elbowroom.verbs.declaration import Verb, argument, function_of, option
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from elbowroom.api.runs import Run
     from elbowroom.draw.figure import Figure
     from elbowroom.explain.explanation import ChainStep, ExplainedPoint, Explanation, SideLoss
+    from elbowroom.verbs.run_folder import Run
 
 COLUMNS = ("everything but memory", "cache", "last-level cache", "memory controller", "link")
 HEADS = {
@@ -63,8 +63,8 @@ class Explain(Verb):
         explained, and every point split. UsageError where the runs are of different machines, or hold nothing
         to explain.
         """
-        from elbowroom.api.runs import Run, open
         from elbowroom.explain.explainer import explain as explain_runs
+        from elbowroom.verbs.run_folder import Run, open
 
         runs = [run if isinstance(run, Run) else open(run) for run in self.runs]
         _one_machine(runs)

@@ -128,7 +128,7 @@ class PlanChanges(Options):
     overrides: Overrides | None = None
     """All of these together; what is given apart replaces its part."""
 
-    def changes(self) -> Overrides:
+    def as_overrides(self) -> Overrides:
         """The keys of the plan that are set; UsageError for what they cannot mean."""
         import msgspec
 

@@ -15,12 +15,12 @@ from elbowroom.advise.advice import Advice
 from elbowroom.advise.advisor import advise
 from elbowroom.advise.job import of_data
 from elbowroom.advise.verification import Column, compare, steps_of_times
-from elbowroom.api.models import Model
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.measure.program_times import order
 from elbowroom.measure.source import Where, choose
 from elbowroom.measure.verify import placed
 from elbowroom.models.published import of_published
+from elbowroom.verbs.model_file import Model
 
 HENRI = Model(of_published("henri"))
 

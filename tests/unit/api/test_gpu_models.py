@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from elbowroom.api import gpu_models, machine_models
-from elbowroom.api.models import Model
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Core, Machine, NumaNode
 from elbowroom.models.gpu.case import DeviceCase
 from elbowroom.models.published import of_published
 from elbowroom.store.models import write_model
+from elbowroom.verbs.model_file import Model
 from gpu_results import Workload, result, side
 from gpu_samples import document, published_part, two_node_part
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from elbowroom import api
-from elbowroom.api.runs import Run
 from elbowroom.errors import UsageError
 from elbowroom.stats.overlap.measures import OverlapMeasures, measures
+from elbowroom.verbs.run_folder import Run
 from simulated_overlaps import Overlap, simulate
 
 HIDES = measures(simulate(Overlap(comp=1.05e-3)))

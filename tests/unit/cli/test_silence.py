@@ -124,7 +124,7 @@ def test_a_build_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ("words", "place", "doing"),
     [
         ("fit {run} -o m.json", "elbowroom.models.fit.fit", "fitting the models"),
-        ("report {run} -o r.html", "elbowroom.api.runs.render", "writing the report"),
+        ("report {run} -o r.html", "elbowroom.verbs.run_folder.render", "writing the report"),
     ],
 )
 def test_a_long_computation_says_what_it_does(

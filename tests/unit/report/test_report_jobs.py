@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from elbowroom import api, cli
-from elbowroom.api.models import curves_of
 from elbowroom.errors import UsageError
 from elbowroom.report import jobs
 from elbowroom.report.jobs import Jobbed
 from elbowroom.report.page import Page, render
 from elbowroom.store.models import write_model
+from elbowroom.verbs.model_file import curves_of
 
 PAGES = runpy.run_path(str(Path(__file__).parents[2] / "report_pages.py"))
 JOB: dict[str, Any] = {

@@ -1,39 +1,37 @@
-"""Runs: opening, listing, showing and exporting run folders."""
+"""Run folders: opening, showing, reporting and exporting them."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from elbowroom.api import show
-from elbowroom.api.models import curves_of
-from elbowroom.api.report import jobbed, modelled, page_of
-from elbowroom.draw.table import TextTable as TextTable
-from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom import experiments
+from elbowroom.cli.console import chatter
+from elbowroom.draw.table import TextTable
+from elbowroom.errors import UsageError
 from elbowroom.experiments.diffusion.rows import rows
-from elbowroom.files import write_atomically, wrong_kind
+from elbowroom.files import write_atomically
 from elbowroom.launch.status import computing
-from elbowroom.machine.topology import Machine as Machine
+from elbowroom.machine.topology import Machine
 from elbowroom.measure import export, results
 from elbowroom.measure.explanation import observed
-from elbowroom.measure.formats import Format as Format
+from elbowroom.measure.formats import Format
 from elbowroom.measure.measurements import collect
-from elbowroom.points.point import Note as Note
+from elbowroom.points.point import Note
 from elbowroom.quantities import plural
 from elbowroom.report.page import render
 from elbowroom.results.comparison import ComparedRun, values_of
-from elbowroom.results.result import Kept as Kept
-from elbowroom.results.result import PointResult as PointResult
-from elbowroom.results.result import Side as Side
-from elbowroom.results.result import Summary as Summary
+from elbowroom.results.result import Finding, PointResult, Verdict
+from elbowroom.results.tails import PointTail
 from elbowroom.store import sealed
 from elbowroom.store.curves import write_curves
-from elbowroom.store.folder import RunFolder
+from elbowroom.store.folder import Manifest, RunFolder
+from elbowroom.verbs.model_file import curves_of
+from elbowroom.verbs.run_report import jobbed, modelled, page_of
 
 if TYPE_CHECKING:
     import pandas
@@ -43,8 +41,6 @@ if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
     from elbowroom.experiments.diffusion.rows import StepRow
     from elbowroom.explain.explainer import ObservedRun
-    from elbowroom.results.result import Finding, Verdict
-    from elbowroom.store.folder import Manifest
 
 
 class Run:
@@ -156,7 +152,7 @@ class Run:
 
     def show(self) -> dict[str, Any]:
         """What `show --json` prints, as plain data."""
-        return show.document(self.path, self.manifest, self._results)
+        return show_document(self.path, self.manifest, self._results)
 
     def report(
         self,
@@ -201,84 +197,65 @@ def open(path: Path | str) -> Run:
     return Run(RunFolder.open(path))
 
 
-State = Literal["finished", "unfinished", "unreadable"]
+class ShownMachine(Machine, frozen=True, kw_only=True):
+    """The machine of a run, its `state` before and after, and why what is `unknown` could not be read."""
+
+    state: dict[str, dict[str, Any]]
+    unknown: dict[str, str]
 
 
-class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run; `verdict` is its sentence, or why the run cannot be read; `created` is UTC (ISO 8601)."""
+class Show(msgspec.Struct, frozen=True, kw_only=True):
+    """What `show --json` prints, but for what experiments add."""
 
-    path: str
-    plan: str = ""
-    machine: str = ""
-    virtual: bool = False
+    schema: str = "elbowroom/show"
+    version: int = 1
+    run: str = ""
+    elbowroom: str = ""
     created: str = ""
-    state: State
-    trusted: bool | None = None
-    interference: bool | None = None
-    verdict: str = ""
+    command: tuple[str, ...] = ()
+    plan: dict[str, Any] = {}
+    machine: ShownMachine
+    mpi: dict[str, Any] = {}
+    measured_share: float | None = None
+    verdict: Verdict
+    points: tuple[PointResult, ...]
+    findings: tuple[Finding, ...]
+    notes: tuple[Note, ...]
+    tails: tuple[PointTail, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
-class RunList(msgspec.Struct, frozen=True, kw_only=True):
-    """What `list --json` prints."""
-
-    schema: str = "elbowroom/list"
-    version: int = 1
-    folder: str
-    runs: tuple[ListedRun, ...]
-
-
-class FileList(msgspec.Struct, frozen=True, kw_only=True):
-    """The files that a command wrote, as `--json` prints them."""
-
-    schema: str = "elbowroom/files"
-    version: int = 1
-    files: tuple[str, ...]
+def show_type() -> type[msgspec.Struct]:
+    """The type of the whole document: with what experiments add."""
+    added: list[Any] = [
+        (key, kind | msgspec.UnsetType, msgspec.UNSET)
+        for experiment in experiments.all()
+        for key, kind in experiment.data_types.items()
+    ]
+    return msgspec.defstruct("Show", added, bases=(Show,), namespace={"__doc__": Show.__doc__}, kw_only=True)
 
 
-def list_runs(folder: Path | str = "runs") -> list[ListedRun]:
-    """The runs in a folder, oldest first, unreadable ones at the end; a run folder lists itself.
-
-    Raises UsageError where there is no such folder.
-    """
-    folder = Path(folder)
-    if what := wrong_kind(folder, "folder"):
-        raise UsageError(
-            what, field="folder", value=str(folder), hint="name a folder with runs, such as runs"
-        )
-    if _is_run(folder):
-        return [_listed(folder)]
-    try:
-        inside = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and _is_run(path))
-    except OSError as error:
-        raise UsageError(
-            f"cannot be read ({error.strerror})", field="folder", value=str(folder), hint="name another one"
-        ) from error
-    return sorted((_listed(path) for path in inside), key=lambda run: (run.created or "~", run.path))
-
-
-def _is_run(path: Path) -> bool:
-    # A link that leads nowhere still is the manifest of a damaged run.
-    manifest = path / "manifest.json"
-    return manifest.is_symlink() or manifest.exists()
-
-
-def _listed(path: Path) -> ListedRun:
-    try:
-        run = open(path)
-        manifest, verdict = run.manifest, run.verdict
-    except ElbowroomError as error:
-        return ListedRun(path=str(path), state="unreadable", verdict=error.sentence())
-    return ListedRun(
-        path=str(path),
-        plan=str(manifest.plan.get("name", "")),
-        machine=manifest.machine.name,
-        virtual=manifest.machine.virtual,
+def show_document(path: Path, manifest: Manifest, evaluated: results.Results) -> dict[str, Any]:
+    """The results of the run in a folder, as plain data."""
+    whole = Show(
+        run=str(path),
+        elbowroom=manifest.elbowroom,
         created=manifest.created,
-        state="finished" if manifest.finished else "unfinished",
-        trusted=verdict.trusted,
-        interference=verdict.interference,
-        verdict=verdict.text,
+        command=manifest.command,
+        plan=manifest.plan,
+        machine=ShownMachine(
+            **msgspec.structs.asdict(evaluated.machine), state=manifest.state, unknown=manifest.unknown
+        ),
+        mpi=manifest.hello.get("mpi", {}),
+        measured_share=manifest.measured_share,
+        verdict=evaluated.verdict,
+        points=evaluated.points,
+        findings=evaluated.findings,
+        notes=evaluated.notes,
+        tails=evaluated.tails or msgspec.UNSET,
     )
+    plain: dict[str, Any] = msgspec.to_builtins(whole) | msgspec.to_builtins(evaluated.data())
+    plain["points"] = [point.plain() for point in evaluated.points]
+    return plain
 
 
 def step_table(run: Run) -> tuple[StepRow, ...]:
@@ -286,8 +263,3 @@ def step_table(run: Run) -> tuple[StepRow, ...]:
     communication threads; empty for runs of kernels. Times are in us.
     """
     return rows(run.points())
-
-
-def chatter(sentence: str) -> None:
-    """Tells the person who waits, on stderr."""
-    print(sentence, file=sys.stderr, flush=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from elbowroom.advise import map_figures
 from elbowroom.advise.contention_map import contention_maps
-from elbowroom.api.models import Evaluation, Model, advise, curves_of, evaluation, load_job, load_model
 from elbowroom.errors import UsageError
 from elbowroom.models import figures
 from elbowroom.models.curves import Shape, Streams
@@ -20,15 +19,16 @@ from elbowroom.report.columns import use_of
 from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled
 from elbowroom.report.page import Page
+from elbowroom.verbs.model_file import Evaluation, Model, advise, curves_of, evaluation, load_job, load_model
 
 if TYPE_CHECKING:
     from elbowroom.advise.job import Job
-    from elbowroom.api.runs import Run
     from elbowroom.draw.figure import Figure
     from elbowroom.measure.results import Results
     from elbowroom.models.curves import Row
     from elbowroom.models.document import Document
     from elbowroom.models.threshold.law import Parameters
+    from elbowroom.verbs.model_file import MeasuredRun
 
 
 def page_of(
@@ -85,7 +85,7 @@ def known_state(state: Mapping[str, Any]) -> dict[str, Any]:
     return known
 
 
-def modelled(run: Run, files: Sequence[Path | str]) -> tuple[tuple[Modelled, ...], tuple[Note, ...]]:
+def modelled(run: MeasuredRun, files: Sequence[Path | str]) -> tuple[tuple[Modelled, ...], tuple[Note, ...]]:
     """The models of `files`, or else all of the run folder (models/*.json), best name first.
 
     A file of the folder that cannot be used becomes a note; for one of `files` that is a UsageError.
@@ -101,7 +101,7 @@ def modelled(run: Run, files: Sequence[Path | str]) -> tuple[tuple[Modelled, ...
     return tuple(parts), tuple(notes)
 
 
-def _part(run: Run, model: Model, name: str) -> Modelled:
+def _part(run: MeasuredRun, model: Model, name: str) -> Modelled:
     if not fitted_models(model.document) and model.document.gpu is not None:
         return Modelled(name=name, document=model.document, shown="")
     shown = model.name()
@@ -119,7 +119,7 @@ def _part(run: Run, model: Model, name: str) -> Modelled:
     )
 
 
-def _measured(run: Run, model: Model) -> tuple[tuple[Row, ...], Evaluation | None]:
+def _measured(run: MeasuredRun, model: Model) -> tuple[tuple[Row, ...], Evaluation | None]:
     """What the run measured of the model's benchmark, and how far the models are from it; nothing where it
     measured another kernel or size, or nothing together. A run of another machine is refused.
     """
@@ -186,7 +186,7 @@ def _predicted(shape: Shape, parameters: Parameters, node: int) -> list[tuple[in
     return [(n, (a, b, c, d)) for n, (a, b, c, d) in zip(ns, rows, strict=True)]
 
 
-def jobbed(run: Run, models: Sequence[Modelled], job: Job | Path | str) -> Jobbed:
+def jobbed(run: MeasuredRun, models: Sequence[Modelled], job: Job | Path | str) -> Jobbed:
     """The job as the report of a run shows it, advised by the first of its models.
 
     UsageError where there is none, or the job does not fit.

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from elbowroom import experiments
-from elbowroom.api.report import page_of
-from elbowroom.api.runs import Run, open
 from elbowroom.errors import UsageError
 from elbowroom.experiments.experiment import JoinedResults, RunPart
 from elbowroom.files import write_atomically
 from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.report.page import Page, render
 from elbowroom.results.result import Finding, PointResult, Verdict
+from elbowroom.verbs.run_folder import Run, open
+from elbowroom.verbs.run_report import page_of
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure

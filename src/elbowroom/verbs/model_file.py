@@ -1,16 +1,18 @@
-"""Models: loading, predicting, advising, and what runs measured of a model's benchmark."""
+"""Model files and published machines: loading, predicting, advising, and what runs measured of a model's
+benchmark.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from elbowroom.advise import job as jobs
 from elbowroom.advise.advisor import advise as advised
 from elbowroom.advise.job import Job
-from elbowroom.api.measured_collectives import with_measurements
+from elbowroom.advise.measured_collectives import with_measurements
 from elbowroom.documents import parse_toml
 from elbowroom.draw import files
 from elbowroom.errors import UsageError, closest
@@ -45,16 +47,37 @@ from elbowroom.store.models import read_model, write_model
 
 if TYPE_CHECKING:
     from elbowroom.advise.advice import Advice
-    from elbowroom.api.runs import Run
     from elbowroom.draw.figure import Figure
+    from elbowroom.machine.topology import Machine
     from elbowroom.models.document import Document
     from elbowroom.models.evaluate import ErrorTable, Predictor
     from elbowroom.models.published import MachineErrors
     from elbowroom.models.run_data import FitData
+    from elbowroom.results.result import PointResult
+    from elbowroom.store.folder import Manifest
 
 
 HARDLY = 0.02
 """Mean loss of a run below which the errors of models show nothing."""
+
+
+class MeasuredRun(Protocol):
+    """What models are fitted to and compared with: a run folder (`Run`)."""
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the run was asked for and where it ran."""
+
+    @property
+    def machine(self) -> Machine:
+        """The machine of the run."""
+
+    def points(self) -> list[PointResult]:
+        """One result per point."""
 
 
 class Model:
@@ -155,13 +178,13 @@ class Model:
         write_model(self.path, self.document)
         return self.path
 
-    def panels(self, predictions: Sequence[Prediction], run: Run | None = None) -> tuple[Figure, ...]:
+    def panels(self, predictions: Sequence[Prediction], run: MeasuredRun | None = None) -> tuple[Figure, ...]:
         """A figure for each placement (thesis, Figs 6.2-6.10), with what `run` measured as points."""
         rows = () if run is None else curves_of(run, self).curves.rows
         far = self.machine.numa_per_socket
         return figures.panels(self.machine, predictions, rows, calibrated={(0, 0), (far, far)})
 
-    def stacked(self, node: int, run: Run | None = None, *, faithful: bool = False) -> Figure:
+    def stacked(self, node: int, run: MeasuredRun | None = None, *, faithful: bool = False) -> Figure:
         """Both bandwidths stacked over n with the named points of the threshold model (thesis, Fig. 6.1)."""
         part = self.document.models.threshold
         if part is None:
@@ -195,7 +218,7 @@ class Model:
 class Evaluation(NamedTuple):
     """A model beside a run: `table` as Table 6.1 of the thesis, `left_out` points of the run by reason."""
 
-    run: Run
+    run: MeasuredRun
     model: Model
     table: ErrorTable
     left_out: dict[str, int]
@@ -235,7 +258,7 @@ class Evaluation(NamedTuple):
 
 
 def curves_of(
-    run: Run, model: Model | None = None, *, kernel: str | None = None, size: int | None = None
+    run: MeasuredRun, model: Model | None = None, *, kernel: str | None = None, size: int | None = None
 ) -> FitData:
     """What a run says to models: bandwidths by placement and cores, and what was left out.
 
@@ -268,7 +291,7 @@ def same_machine(run: Shape, model: Shape) -> None:
     )
 
 
-def evaluation(run: Run, model: Model) -> Evaluation:
+def evaluation(run: MeasuredRun, model: Model) -> Evaluation:
     """How far each model is from what a run measured, as `evaluate`."""
     collected = curves_of(run, model)
     predictors: dict[str, Predictor] = {
@@ -345,7 +368,7 @@ def save_panels(model: Model, panels: Sequence[Figure], path: Path | str) -> Pat
     return Path(path)
 
 
-def load_job(source: Job | Mapping[str, Any] | Path | str, *, collectives: Run | None = None) -> Job:
+def load_job(source: Job | Mapping[str, Any] | Path | str, *, collectives: MeasuredRun | None = None) -> Job:
     """A job from its file (docs/guide/advise.md), or from plain data as that file would give it.
 
     `collectives`: a run of the plan `collectives`, which says how long the job's collective takes. UsageError
@@ -372,7 +395,7 @@ def advise(
     job: Job | Mapping[str, Any] | Path | str,
     *,
     name: str | None = None,
-    collectives: Run | None = None,
+    collectives: MeasuredRun | None = None,
 ) -> Advice:
     """How a job should run on the machine of a model (M.json, or a published machine): the best setup of all
     that it may choose, what each change gains with its 90 % interval, and why.

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from elbowroom.api.joined import JoinedRuns
-    from elbowroom.api.measurement import Point, Prepared
-    from elbowroom.api.runs import Kept, Machine, Note, PointResult, Run, Side, Summary, TextTable
+    from elbowroom.draw.table import TextTable
+    from elbowroom.machine.topology import Machine
+    from elbowroom.measure.prepared import Prepared
+    from elbowroom.points.point import Note, Point
+    from elbowroom.results.result import Kept, PointResult, Side, Summary
+    from elbowroom.verbs.joined_runs import JoinedRuns
+    from elbowroom.verbs.run_folder import Run
 
 MARKS: tuple[tuple[str, str, Callable[[PointResult], bool]], ...] = (
     (

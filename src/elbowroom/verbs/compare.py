@@ -1,0 +1,192 @@
+"""`elbowroom compare`: what changed from a run to others."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from elbowroom.cli.console import console, new_table, print_wrapped, styled
+from elbowroom.errors import UsageError
+from elbowroom.quantities import number
+from elbowroom.verbs.declaration import Verb, argument, function_of, option
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from elbowroom.results.comparison import Change, Comparison
+    from elbowroom.verbs.run_folder import Run
+
+
+def _parse_percent(text: str, field: str) -> float:
+    """The share that `5%` or `5` says. UsageError where it says none."""
+    number = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?%?", text)
+    value = float(number[1]) / 100 if number else -1.0
+    if not 0 <= value < 1:
+        raise UsageError("is not a percentage", field=field, value=text, hint="0 to less than 100, as in 5%")
+    return value
+
+
+class CompareRuns(Verb):
+    """Compare runs with run A: what changed, by how much, and whether it improved."""
+
+    name = "compare"
+
+    a: Run | Path | str = argument(metavar="A")
+    others: tuple[Run | Path | str, ...] = argument(metavar="B...", nargs=-1, spread=True)
+    at_least: float = option(
+        default="1%",
+        parse=lambda text: _parse_percent(text, "at_least"),
+        metavar="PERCENT",
+        help="Smallest change that is reported.",
+    )
+    fail_above: float | None = option(
+        parse=lambda text: _parse_percent(text, "fail_above"),
+        metavar="PERCENT",
+        help="Exit with code 1 if a value got worse by more than this.",
+        in_python=False,
+    )
+    every: bool = option(
+        "--all", default=False, help="Also print values that did not change.", in_python=False
+    )
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """All of them, run A first."""
+        from elbowroom.verbs.run_folder import Run, open
+
+        return [item if isinstance(item, Run) else open(item) for item in (self.a, *self.others)]
+
+    def do(self) -> list[Change]:
+        """Changes from run `a` to each other run of all values both have; those below the share `at_least`
+        are never significant. UsageError where a run has no point in common with `a`.
+        """
+        from elbowroom.results.comparison import compare
+
+        first, *rest = self.runs
+        ids = {point.id for point in first.points()}
+        for run in rest:
+            if not ids & {point.id for point in run.points()}:
+                raise UsageError(
+                    f"has no point in common with {first.path}",
+                    field="run",
+                    value=str(run.path),
+                    hint="compare runs of one plan, of the same kernels, cores and sizes",
+                )
+        return compare(first.measured(), *(run.measured() for run in rest), at_least=self.at_least)
+
+    def document(self, result: list[Change]) -> Comparison:
+        """The runs with their changes, and the answer in a sentence."""
+        from elbowroom.results.comparison import ComparedHead, Comparison
+
+        _warn_of_untrusted(self.runs)
+        a, b, *others = (
+            ComparedHead(run=str(run.path), trusted=run.verdict.trusted, virtual=run.machine.virtual)
+            for run in self.runs
+        )
+        return Comparison(
+            a=a,
+            b=b,
+            others=tuple(others),
+            at_least=self.at_least,
+            sentence=sentence(result, self.at_least),
+            changes=tuple(result),
+            significant=sum(change.significant for change in result),
+        )
+
+    def print(self, result: list[Change]) -> None:
+        """The sentence of each run against the first, then what changed by point."""
+        _warn_of_untrusted(self.runs)
+        print_compare(self.runs, result, self.at_least, self.every)
+
+    def exit_code(self, result: list[Change]) -> int:
+        """1 where a value got worse by more than `fail_above`."""
+        from elbowroom.results.comparison import worse
+
+        return int(self.fail_above is not None and bool(worse(result, self.fail_above)))
+
+
+compare = function_of(CompareRuns)
+
+
+def _warn_of_untrusted(runs: Sequence[Run]) -> None:
+    """One line for each reason, with all runs that it holds for."""
+    reasons: dict[str, dict[str, None]] = {}
+    for run in runs:
+        if not run.verdict.trusted:
+            reasons.setdefault(run.verdict.reasons[0], {})[str(run.path)] = None
+    for reason, paths in reasons.items():
+        verb = "are" if len(paths) > 1 else "is"
+        click.echo(f"warning: {', '.join(paths)} {verb} not trusted: {reason}", err=True)
+
+
+def sentence(changes: Sequence[Change], at_least: float) -> str:
+    """What changed, in one sentence."""
+    significant = [change for change in changes if change.significant]
+    if not changes:
+        return "No verdict: no value has five repetitions in both runs, so no change can be detected."
+    if not significant:
+        return f"No change of {100 * at_least:.3g} % or more is shown in {len(changes)} values."
+    worsened = sum(change.better == "a" for change in significant)
+    largest = max(significant, key=lambda change: abs(change.change))
+    return (
+        f"{len(significant)} of {len(changes)} values changed, {worsened} for the worse; the largest change: "
+        f"{largest.side} {largest.phase} of {largest.point}, {largest.change:+.1%} "
+        f"({largest.low:+.1%} to {largest.high:+.1%})."
+    )
+
+
+def print_compare(runs: Sequence[Run], changes: Sequence[Change], at_least: float, every: bool) -> None:
+    """The sentence of each run against the first, then what changed by point; all values with `every`."""
+    print_wrapped(f"a = {runs[0].path}{' (virtual)' * runs[0].machine.virtual}")
+    for place, run in enumerate(runs[1:], 1):
+        own = [change for change in changes if change.run == place]
+        shown = [change for change in own if every or change.significant]
+        print_wrapped(f"b = {run.path}{' (virtual)' * run.machine.virtual}")
+        print_wrapped(sentence(own, at_least), style="bold")
+        for point, members in itertools.groupby(shown, key=lambda change: change.point):
+            print()
+            print_wrapped(point, style="bold")
+            console().print(_changes_table(list(members)))
+        if shown:
+            print()
+    print_wrapped(
+        "Reported: changes whose 95 % interval excludes 0, at a false discovery rate of 5 %, of at least "
+        f"{100 * at_least:.3g} %. Less is better for durations (us), more for everything else."
+    )
+
+
+def _changes_table(changes: Sequence[Change]) -> Table:
+    """Columns as wide for every point, so that they line up down the page."""
+    table = new_table()
+    table.show_header = False
+    widths = (
+        ("left", 6),
+        ("left", 8),
+        ("left", 7),
+        ("right", 8),
+        ("right", 8),
+        ("right", 8),
+        ("left", 18),
+        ("left", 8),
+    )
+    for justify, width in widths:
+        table.add_column(justify="right" if justify == "right" else "left", width=width, no_wrap=True)
+    for change in changes:
+        unit = change.metric.partition("(")[2].rstrip(")")
+        table.add_row(
+            f"  {change.side}",
+            change.phase,
+            unit,
+            number(change.a, 3),
+            number(change.b, 3),
+            styled(f"{change.change:+.1%}", "bold" if change.significant else ""),
+            f"{change.low:+.1%}..{change.high:+.1%}",
+            {"a": "a better", "b": "b better"}.get(change.better, "same"),
+        )
+    return table

@@ -1,0 +1,259 @@
+"""`elbowroom run`: measures a plan, or the rest of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from elbowroom.cli.console import chatter
+from elbowroom.errors import UsageError
+from elbowroom.launch.launchers import names as launcher_names
+from elbowroom.machine.topology import Machine
+from elbowroom.points.point import Note, Point
+from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
+from elbowroom.verbs.run_options import Launching, PlanChanges, Virtual, place, seed_option, timeout_option
+
+if TYPE_CHECKING:
+    from elbowroom.measure.prepared import Prepared, Request
+    from elbowroom.verbs.run_folder import Run
+
+
+class PlannedPoint(Point, frozen=True, kw_only=True):
+    """A point with its id."""
+
+    id: str
+
+
+class DryRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What `run --dry-run --json` prints: what would be built first, points and command lines, `units` of
+    work, and their time in s.
+    """
+
+    schema: str = "elbowroom/dry-run"
+    version: int = 1
+    plan: dict[str, Any]
+    machine: Machine
+    points: tuple[PlannedPoint, ...]
+    units: int
+    seconds: float
+    budget: float | None
+    measured_seconds: float
+    builds: tuple[str, ...] = ()
+    commands: tuple[str, ...]
+    notes: tuple[Note, ...]
+
+
+def dry_run_document(prepared: Prepared) -> dict[str, Any]:
+    """A plan on a machine, before anything is measured, as plain data of a DryRun."""
+    document = DryRun(
+        plan=prepared.plan.plain(),
+        machine=prepared.machine,
+        points=tuple(
+            PlannedPoint(id=point.id, **msgspec.structs.asdict(point)) for point in prepared.expansion.points
+        ),
+        units=len(prepared.units),
+        seconds=min(prepared.seconds, prepared.budget or prepared.seconds),
+        budget=prepared.budget or None,
+        measured_seconds=prepared.measured_seconds,
+        builds=prepared.builds,
+        commands=prepared.commands,
+        notes=prepared.expansion.notes,
+    )
+    plain: dict[str, Any] = msgspec.to_builtins(document)
+    return plain | {"points": [point.plain() for point in document.points]}
+
+
+def _complete_plan(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from elbowroom.experiments.plans import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+class RunPlan(Verb):
+    """Measure PLAN (a named plan, see `elbowroom plans`, or a TOML file)."""
+
+    name = "run"
+
+    plan: str | None = argument(None, shell_complete=_complete_plan, fixed_at_start=True)
+    out: str | None = option(
+        "-o",
+        "--out",
+        metavar="RUN",
+        help="Folder of the run; default runs/PLAN-DATE-TIME. Never overwritten.",
+        fixed_at_start=True,
+    )
+    resume: Path | str | None = option(metavar="RUN", help="Continue an interrupted run.")
+    retry_failed: bool = option(
+        default=False, help="With --resume: measure failed repetitions again.", only_with="resume RUN"
+    )
+    dry_run: bool = dry_run_option(
+        "Print what would be done: command lines, estimated time, and what is n/a.", fixed_at_start=True
+    )
+    launching: Launching = included(
+        Launching,
+        own={
+            "launcher": {
+                "help": f"{', '.join(launcher_names())} or replay:RUN; "
+                "default: that of the allocation, else local."
+            }
+        },
+    )
+    virtual: Virtual = included(
+        Virtual,
+        own={
+            "machine": {
+                "help": "Use a virtual machine: henri (see `elbowroom machine list`), FILE.toml or FILE.xml."
+            },
+            "noise": {"help": "With --machine: relative noise of its values; default 0.01 (1 %)."},
+        },
+        fixed_at_start=True,
+    )
+    changes: PlanChanges = included(
+        PlanChanges, own={"budget": {"fixed_at_start": False}}, fixed_at_start=True
+    )
+    seed: int | None = seed_option(fixed_at_start=True)
+    reverse: bool = option(
+        default=False, help="Reverse the order within each repetition.", fixed_at_start=True
+    )
+    patience: float | None = timeout_option()
+    trace: bool = option(default=False, help="Trace the probe's threads into RUN.trace.", fixed_at_start=True)
+    report: bool = option("--no-report", default=True, help="Write no report.html.")
+    browser: bool = option(
+        "--no-open", default=True, help="Do not open the report in a browser.", in_python=False
+    )
+    command: Sequence[str] = ()
+    tell: Callable[[str], object] = chatter
+
+    def do(self) -> Run:
+        """Measures a plan into a new run folder; see `elbowroom run --help` for the options.
+
+        `budget` (seconds) limits the time from this call to the report, as the plan's `budget` does: the
+        points that tell most come first, and `Run.notes` says what there was no time for. `overrides` has all
+        changes of the plan in one.
+
+        `trace`: what the probe's threads do is recorded into OUT.trace/1 (and 2, ... where the probe is
+        started again), traces as `elbowroom trace` reads them; some ten ns for each chunk of a millisecond.
+
+        `machine`: a virtual one answers instead (published name or file, docs/guide/virtual.md), with `noise`
+        as the relative standard deviation of its values, and `seed` for that and for the order of points.
+
+        `resume`: measures what an interrupted run still lacks, within `budget` seconds from now; without it,
+        in what is left of the run's own budget.
+        """
+        from elbowroom.measure.session import stopped_by_signals
+        from elbowroom.verbs.run_folder import Run
+
+        done = Run(*(self._start() if self.resume is None else self._resume()))
+        if self.report:
+            with stopped_by_signals(done.path, "elbowroom report"):
+                done.report()
+        return done
+
+    def _start(self) -> Any:
+        from elbowroom.measure import session
+
+        started = time.monotonic()
+        folder, results = session.start(msgspec.structs.replace(self._request(), begun=started), self.tell)
+        if self.trace:
+            traces = session.traces_of(folder.path)
+            self.tell(f"recorded: {traces} (elbowroom trace merge {traces / '1'} -o timeline.html)")
+        return folder, results
+
+    def _resume(self) -> Any:
+        from elbowroom.measure import session
+
+        return session.resume(
+            Path(self.resume or ""),
+            self.tell,
+            where=place(self.launching),
+            patience=self.patience,
+            retry_failed=self.retry_failed,
+            budget=self.changes.budget,
+        )
+
+    def _request(self) -> Request:
+        """What is to be measured, and where."""
+        from elbowroom.measure.prepared import Request
+
+        if self.plan is None:
+            raise UsageError(
+                "no plan is given", field="plan", hint="name one of `elbowroom plans`, or --resume RUN"
+            )
+        return Request(
+            plan=self.plan,
+            overrides=self.changes.as_overrides(),
+            where=place(self.launching, self.virtual, self.seed),
+            out=self.out,
+            seed=self.seed,
+            reverse=self.reverse,
+            patience=self.patience,
+            command=tuple(self.command),
+            trace=self.trace,
+        )
+
+    def planned(self) -> Prepared:
+        """What `run` would do: points, notes, command lines and the time it would take. Measures and builds
+        nothing.
+        """
+        from elbowroom.launch import native
+        from elbowroom.measure import session
+        from elbowroom.measure.source import choose
+
+        request = self._request()
+        with native.dry_run() as missing:
+            request = session.settled(request, lambda _: None)
+            # Of another's machine, having nothing to measure is an answer.
+            empty = self.virtual.machine is not None
+            prepared = session.prepare(request, choose(request.where), empty=empty)
+        return msgspec.structs.replace(prepared, builds=tuple(missing))
+
+    def planned_document(self, plan: Prepared) -> dict[str, Any]:
+        """The plan on a machine, as plain data of a DryRun."""
+        return dry_run_document(plan)
+
+    def print_planned(self, plan: Prepared) -> None:
+        """Points, time and command lines."""
+        from elbowroom.verbs.run_tables import print_dry_run
+
+        print_dry_run(plan)
+
+    @contextlib.contextmanager
+    def in_shell(self, as_json: bool) -> Iterator[RunPlan]:
+        """With the words that were typed, which the run keeps."""
+        yield self.with_fields(command=("elbowroom", *sys.argv[1:]))
+
+    def document(self, result: Run) -> dict[str, Any]:
+        """All results."""
+        return result.show()
+
+    def print(self, result: Run) -> None:
+        """The run, and where its report is."""
+        from elbowroom.verbs.run_tables import print_run
+
+        print_run(result)
+        if self.report:
+            report = result.path / "report.html"
+            click.echo(f"report: {report}")
+            if self.browser and sys.stdout.isatty() and _has_display():
+                click.launch(str(report))
+
+    def trusted(self, result: Run) -> bool:
+        """Whether the run is."""
+        return result.verdict.trusted
+
+
+def _has_display() -> bool:
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+run = function_of(RunPlan)
+resume = function_of(RunPlan, "resume", resuming=True, command=())
+dry_run = function_of(RunPlan, "dry_run", dry_run=True, resume=None, retry_failed=False)

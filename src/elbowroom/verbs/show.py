@@ -1,0 +1,210 @@
+"""`elbowroom show`, `list` and `plans`: a run, the runs in a folder, and the named plans."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.files import wrong_kind
+from elbowroom.verbs.declaration import Verb, argument, function_of, option
+
+if TYPE_CHECKING:
+    from elbowroom.plan.file import Plan
+    from elbowroom.verbs.run_folder import Run
+
+
+class ShowRun(Verb):
+    """Print a run: verdict, table of points, findings and notes."""
+
+    name = "show"
+
+    path: Path | str = argument(metavar="RUN")
+    tails: bool = option(
+        default=False,
+        help="Print percentiles of latencies and stalls in place of the points.",
+    )
+
+    def do(self) -> Run:
+        """The run."""
+        from elbowroom.verbs.run_folder import open
+
+        return open(self.path)
+
+    def document(self, result: Run) -> dict[str, Any]:
+        """All results."""
+        return result.show()
+
+    def print(self, result: Run) -> None:
+        """The points, or the tails of their messages."""
+        from elbowroom.verbs import run_tables
+
+        if self.tails:
+            run_tables.print_tails(result)
+        else:
+            run_tables.print_run(result)
+
+    def trusted(self, result: Run) -> bool:
+        """Whatever the run says, it was shown."""
+        return True
+
+
+State = Literal["finished", "unfinished", "unreadable"]
+
+
+class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run; `verdict` is its sentence, or why the run cannot be read; `created` is UTC (ISO 8601)."""
+
+    path: str
+    plan: str = ""
+    machine: str = ""
+    virtual: bool = False
+    created: str = ""
+    state: State
+    trusted: bool | None = None
+    interference: bool | None = None
+    verdict: str = ""
+
+
+class RunList(msgspec.Struct, frozen=True, kw_only=True):
+    """What `list --json` prints."""
+
+    schema: str = "elbowroom/list"
+    version: int = 1
+    folder: str
+    runs: tuple[ListedRun, ...]
+
+
+class ListRuns(Verb):
+    """List the runs in FOLDER (default: runs): plan, date, state, verdict."""
+
+    name = "list"
+
+    folder: Path | str = argument("runs", metavar="[FOLDER]")
+
+    def do(self) -> list[ListedRun]:
+        """The runs in a folder, oldest first, unreadable ones at the end; a run folder lists itself.
+
+        Raises UsageError where there is no such folder.
+        """
+        folder = Path(self.folder)
+        if what := wrong_kind(folder, "folder"):
+            raise UsageError(
+                what, field="folder", value=str(folder), hint="name a folder with runs, such as runs"
+            )
+        if _is_run(folder):
+            return [_listed(folder)]
+        try:
+            inside = [path for path in folder.iterdir() if not path.name.startswith(".") and _is_run(path)]
+        except OSError as error:
+            raise UsageError(
+                f"cannot be read ({error.strerror})",
+                field="folder",
+                value=str(folder),
+                hint="name another one",
+            ) from error
+        return sorted(map(_listed, sorted(inside)), key=lambda run: (run.created or "~", run.path))
+
+    def document(self, result: list[ListedRun]) -> RunList:
+        """The runs with their folder."""
+        return RunList(folder=str(self.folder), runs=tuple(result))
+
+    def print(self, result: list[ListedRun]) -> None:
+        """A table, and why runs cannot be read."""
+        if not result:
+            print_wrapped(f"There are no runs in {self.folder}.")
+            return
+        table = new_table(
+            ("run", "wrap"), ("plan", ""), ("date (UTC)", ""), ("state", ""), ("verdict", "wrap")
+        )
+        for run in result:
+            name = os.path.basename(os.path.abspath(run.path))
+            date = run.created[:16].replace("T", " ")
+            table.add_row(name, run.plan, date, run.state, _verdict(run))
+        console().print(table)
+        for run in result:
+            if run.state == "unreadable":
+                print_wrapped(f"- {run.verdict}")
+
+
+list_runs = function_of(ListRuns, "list_runs")
+
+
+def _is_run(path: Path) -> bool:
+    # A link that leads nowhere still is the manifest of a damaged run.
+    manifest = path / "manifest.json"
+    return manifest.is_symlink() or manifest.exists()
+
+
+def _listed(path: Path) -> ListedRun:
+    from elbowroom.verbs.run_folder import open
+
+    try:
+        run = open(path)
+        manifest, verdict = run.manifest, run.verdict
+    except ElbowroomError as error:
+        return ListedRun(path=str(path), state="unreadable", verdict=error.sentence())
+    return ListedRun(
+        path=str(path),
+        plan=str(manifest.plan.get("name", "")),
+        machine=manifest.machine.name,
+        virtual=manifest.machine.virtual,
+        created=manifest.created,
+        state="finished" if manifest.finished else "unfinished",
+        trusted=verdict.trusted,
+        interference=verdict.interference,
+        verdict=verdict.text,
+    )
+
+
+def _verdict(run: ListedRun) -> str:
+    """The verdict in a word or two; `show` prints its sentence."""
+    if run.trusted is None:
+        return "-"
+    if not run.trusted:
+        return "not trusted"
+    return "interference" if run.interference else "no interference"
+
+
+class ListedPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A named plan."""
+
+    name: str
+    experiment: str
+    question: str
+
+
+class PlanList(msgspec.Struct, frozen=True, kw_only=True):
+    """What `plans --json` prints."""
+
+    schema: str = "elbowroom/plans"
+    version: int = 1
+    plans: tuple[ListedPlan, ...]
+
+
+class ListPlans(Verb):
+    """List the named plans and the question each answers."""
+
+    name = "plans"
+
+    def do(self) -> list[Plan]:
+        """The named plans."""
+        from elbowroom.experiments.plans import plans
+
+        return plans()
+
+    def document(self, result: list[Plan]) -> PlanList:
+        """Plans with the question each answers."""
+        listed = (ListedPlan(name=p.name, experiment=p.experiment, question=p.question) for p in result)
+        return PlanList(plans=tuple(listed))
+
+    def print(self, result: list[Plan]) -> None:
+        """A table."""
+        table = new_table(("plan", ""), ("question", "wrap"))
+        for plan in result:
+            table.add_row(plan.name, plan.question)
+        console().print(table)
