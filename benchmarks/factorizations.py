@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 from command import Command, status
 
-from elbowroom.api.factorizations import (
+from elbowroom.broadcast.factorizations import (
     FactorizationRequest,
     StepTimes,
     factorization_document,
-    measure_step_times,
     read_step_times,
-    simulate_factorization,
 )
+from elbowroom.launch.simulator import simulate_factorization
+from elbowroom.launch.step_times import time_steps
 
 BLOCK = 320
 WORKERS = 27
@@ -122,7 +122,7 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1, help="factor of the numbers of tiles")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    times = measure_step_times(BLOCK) if given.times is None else read_step_times(given.times)
+    times = time_steps(BLOCK) if given.times is None else read_step_times(given.times)
     found = []
     for row in rows(times, given.only, given.scale):
         found.append(row)

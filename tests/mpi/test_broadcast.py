@@ -17,11 +17,12 @@ import benchmark_modules
 import elbowroom
 from broadcast_library import ROOT, built_tree, compiled_for, library_folder, ranks_of, run
 from elbowroom import cli
-from elbowroom.broadcast.measured import Case
+from elbowroom.broadcast.measured import BroadcastEntry, Case
 from elbowroom.errors import UsageError
 from elbowroom.launch.bench import Job
 from elbowroom.launch.broadcast_bench import measure_broadcasts
 from elbowroom.launch.mpi import Mpi
+from elbowroom.verbs.broadcast_bench import cores
 from traced import mpi_called
 
 PARTS = ("trees", "tags", "versions", "wrong", "mismatch", "absent", "again", "confined", "order")
@@ -97,7 +98,7 @@ def test_the_command_prints_a_list_with_mpi_beside_each_tree(capfd: pytest.Captu
         (4, "flat", 4), (4, "two", 4), (100000, "flat", 4), (100000, "two", 4)
     ]  # fmt: skip
     for entry in printed:
-        msgspec.convert(entry, elbowroom.api.broadcast_bench.BroadcastEntry)
+        msgspec.convert(entry, BroadcastEntry)
         assert set(elbowroom.schema("broadcast-bench")["required"]) <= set(entry)
         for time in (entry["time"], *entry["beside"].values()):
             assert 0 < time["low"] <= time["median"] <= time["high"]
@@ -110,7 +111,7 @@ def test_the_table_says_that_ranks_shared_cores_and_a_figure_is_drawn(
     assert cli.run(["broadcast", "bench", *words, "-o", str(tmp_path / "figure.svg")]) == 0
     said = " ".join(capfd.readouterr().out.split())
     assert "n/a" in said  # two repetitions have no interval
-    assert ("Ranks shared cores" in said) == (len(elbowroom.api.broadcast_bench.cores()) < 8)
+    assert ("Ranks shared cores" in said) == (len(cores()) < 8)
     assert "<svg" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
 
 

@@ -9,13 +9,10 @@ import msgspec
 from elbowroom.advise.advice import Advice
 from elbowroom.advise.gpu_job import GpuAdvice, GpuJobFile
 from elbowroom.advise.job import JobFile
-from elbowroom.api.broadcast_bench import BroadcastEntry
-from elbowroom.api.broadcasts import BroadcastDocument
 from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, FitDocument
 from elbowroom.api.colocation_forecast import ForecastDocument
 from elbowroom.api.colocation_measurement import PlannedRuns
 from elbowroom.api.diagnosis import Diagnosis
-from elbowroom.api.factorizations import FactorizationDocument
 from elbowroom.api.failure import ErrorDocument
 from elbowroom.api.gpu_models import GpuEvaluationDocument, GpuPredictionDocument
 from elbowroom.api.machines import Diagnoses, VirtualMachineDocument, VirtualMachineList
@@ -26,7 +23,10 @@ from elbowroom.api.step_documents import PredictedStepDocument, StepDocument, St
 from elbowroom.api.trace_recorder import RecordDocument
 from elbowroom.api.traces import MergeDocument
 from elbowroom.api.what_if import WhatIf
+from elbowroom.broadcast.factorizations import FactorizationDocument
+from elbowroom.broadcast.measured import BroadcastEntry
 from elbowroom.broadcast.network import NetworkDocument
+from elbowroom.broadcast.simulated import BroadcastDocument
 from elbowroom.errors import UsageError, closest
 from elbowroom.explain.explanation import Explanation
 from elbowroom.measure.planned_starts import PlannedStarts

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 
 from elbowroom.broadcast.simulated import check_tree
+from elbowroom.documents import DocumentFormat
 from elbowroom.errors import UsageError
 from elbowroom.points.factorizations import MOST_TILES, Task, count_flops
 
@@ -18,7 +20,7 @@ ELEMENT = 8
 INNER_BLOCK = 32
 """Rows of a T: reflectors of QR's that are applied together (apps/factorizations)."""
 
-
+GIGA = 1e9
 MOST_BLOCK = 1_000_000
 
 
@@ -115,3 +117,63 @@ class SimulatedFactorization(msgspec.Struct, frozen=True, kw_only=True):
     complete: int
     messages: int
     most_recipients: int
+
+
+STEP_TIMES_FORMAT = DocumentFormat(
+    kind=StepTimes,
+    schema="elbowroom/step-times",
+    version=1,
+    name="times",
+    hint="factorizations-inline times prints such a file",
+)
+
+
+def read_step_times(file: str | Path) -> StepTimes:
+    """The times that `factorizations-inline times` printed into a file. UsageError where they are none."""
+    return STEP_TIMES_FORMAT.read(Path(file))
+
+
+class FactorizationDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `broadcast factorize --json` prints: the time of the factorization, its rate (Gflop/s of all
+    processes), the share of time that workers computed, and the counts of its broadcasts; `complete_share` is
+    null where there are none.
+    """
+
+    schema: str = "elbowroom/factorization"
+    version: int = 1
+    simulated: bool
+    time_us: float
+    Gflop_s: float
+    busy: float
+    task: str
+    tree: str
+    segment: int
+    processes: int
+    tasks: int
+    data: int
+    broadcasts: int
+    complete_share: float | None
+    messages: int
+    most_recipients: int
+
+
+def factorization_document(
+    simulated: SimulatedFactorization, request: FactorizationRequest
+) -> FactorizationDocument:
+    """A simulated factorization and what was asked, as one document."""
+    return FactorizationDocument(
+        simulated=True,
+        time_us=simulated.seconds * 1e6,
+        Gflop_s=request.flops / simulated.seconds / GIGA,
+        busy=simulated.busy,
+        task=request.task,
+        tree=request.tree,
+        segment=request.segment,
+        processes=request.processes,
+        tasks=simulated.tasks,
+        data=simulated.data,
+        broadcasts=simulated.broadcasts,
+        complete_share=simulated.complete / simulated.broadcasts if simulated.broadcasts else None,
+        messages=simulated.messages,
+        most_recipients=simulated.most_recipients,
+    )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from elbowroom.broadcast.measured import read_bench
+from elbowroom.documents import DocumentFormat
 from elbowroom.errors import UsageError
 
 INLINE_LIMIT = 4096
@@ -64,6 +67,20 @@ class NetworkDocument(msgspec.Struct, frozen=True, kw_only=True):
     table: tuple[TunedBroadcast, ...] = ()
 
 
+NETWORK_FORMAT = DocumentFormat(
+    kind=NetworkDocument,
+    schema="elbowroom/broadcast-network",
+    version=1,
+    name="network",
+    hint="elbowroom broadcast tune -o network.json writes one",
+)
+
+
+def load_network(file: str | Path) -> Network:
+    """The parameters in a file of `broadcast tune -o`; UsageError where it is none."""
+    return NETWORK_FORMAT.read(Path(file)).network
+
+
 class MeasuredTime(msgspec.Struct, frozen=True, kw_only=True):
     """The repetitions of a broadcast, us."""
 
@@ -80,6 +97,13 @@ class MeasuredBroadcast(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     time: MeasuredTime
     segment: int = 0
+
+
+def fit_broadcast_network(file: str | Path) -> Network:
+    """The parameters that fit what `broadcast bench --json` printed; UsageError for another file, and for
+    rows that do not determine all of them.
+    """
+    return fit_network(read_bench(file, list[MeasuredBroadcast]))
 
 
 def fit_network(rows: Sequence[MeasuredBroadcast]) -> Network:

@@ -33,7 +33,7 @@ COMMANDS = {
     "predict": ("prediction", "Predict bandwidths alone and together."),
     "schema": ("documentation", "Print the JSON Schema of a document."),
     "simulate": ("simulation", "Simulate the memory requests of a node, one by one."),
-    "broadcast": ("broadcasts", "Simulate and measure broadcasts over trees."),
+    "broadcast": ("group", "Simulate and measure broadcasts over trees."),
     "help": ("documentation", "Print a page of the documentation."),
     "completion": ("documentation", "Print the completion script of a shell."),
     "manual": ("documentation", "Print the man page."),
@@ -58,7 +58,17 @@ class GroupEntry(NamedTuple):
     default: str | None = None
 
 
-GROUPS: dict[str, GroupEntry] = {}
+GROUPS: dict[str, GroupEntry] = {
+    "broadcast": GroupEntry(
+        "Simulate and measure broadcasts over trees (`elbowroom help broadcast`).",
+        {
+            "simulate": "verbs.broadcasts",
+            "bench": "verbs.broadcast_bench",
+            "tune": "verbs.broadcasts",
+            "factorize": "verbs.factorize",
+        },
+    ),
+}
 """Groups of declared commands; a place without `verbs.` is a module of `cli` that has the group."""
 
 

@@ -9,9 +9,11 @@ from typing import Any
 from elbowroom.errors import UsageError, closest
 
 MODULES = {
+    "BroadcastEntry": "broadcast_bench",
     "Explanation": "explain",
+    "NetworkDocument": "broadcasts",
 }
-"""By type of result: the module of this package whose `save(result, path)` writes it."""
+"""By type of result, of a list by that of its items: the module of this package whose `save` writes it."""
 
 
 def save(result: Any, path: Path | str) -> Path:
@@ -19,7 +21,7 @@ def save(result: Any, path: Path | str) -> Path:
 
     UsageError for what no command returns, and for endings of other formats.
     """
-    kind = type(result).__name__
+    kind = type(result[0] if isinstance(result, list) and result else result).__name__
     if kind not in MODULES:
         raise UsageError("cannot be saved", field="result", value=kind, hint=closest(kind, MODULES))
     importlib.import_module(f"elbowroom.verbs.{MODULES[kind]}").save(result, Path(path))

@@ -10,9 +10,14 @@ import msgspec
 import pytest
 
 import elbowroom
-from elbowroom import api, cli
-from elbowroom.api.factorizations import FactorizationRequest, SimulatedFactorization, StepTimes
-from elbowroom.broadcast.factorizations import STEPS
+from elbowroom import cli
+from elbowroom.broadcast.factorizations import (
+    STEPS,
+    FactorizationRequest,
+    SimulatedFactorization,
+    StepTimes,
+    read_step_times,
+)
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import build
 
@@ -93,7 +98,7 @@ def test_a_kernel_without_a_time_is_refused(tmp_path: Path) -> None:
         msgspec.json.encode({"schema": TIMES.schema, "version": 1, "block": 320, "seconds": seconds})
     )
     with pytest.raises(UsageError, match=r"seconds\.gemm"):
-        api.factorizations.read_step_times(file)
+        read_step_times(file)
 
 
 @pytest.mark.usefixtures("simulator")

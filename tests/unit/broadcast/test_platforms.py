@@ -12,7 +12,7 @@ import pytest
 
 import elbowroom
 from elbowroom import cli
-from elbowroom.broadcast.simulated import parse_priorities
+from elbowroom.broadcast.simulated import SimulatedBroadcast, parse_priorities
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import build
 
@@ -33,7 +33,7 @@ def _simulator() -> None:
         pytest.skip(error.sentence())
 
 
-def simulated(**options: Any) -> elbowroom.api.broadcasts.SimulatedBroadcast:
+def simulated(**options: Any) -> SimulatedBroadcast:
     return elbowroom.simulate_broadcast(
         **{"recipients": 38, "size": 439296, "bandwidth": 6e9, "latency": 2e-6} | options
     )

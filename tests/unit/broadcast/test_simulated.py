@@ -16,6 +16,7 @@ from elbowroom.broadcast.factorizations import STEPS
 from elbowroom.broadcast.simulated import (
     MOST_SEGMENTS,
     SEGMENT_OF_TWO,
+    SimulatedBroadcast,
     check_tree,
     parse_latency,
     usual_segment,
@@ -36,7 +37,7 @@ def simulator() -> None:
         pytest.skip(error.sentence())
 
 
-def simulated(**options: Any) -> elbowroom.api.broadcasts.SimulatedBroadcast:
+def simulated(**options: Any) -> SimulatedBroadcast:
     return elbowroom.simulate_broadcast(
         **{"recipients": 38, "size": 439296, "bandwidth": 6e9, "latency": 2e-6} | options
     )

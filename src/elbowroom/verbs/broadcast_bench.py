@@ -1,0 +1,204 @@
+"""`elbowroom broadcast bench`: broadcasts measured over MPI, beside MPI's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.options import FIGURE, REPEAT
+from elbowroom.errors import UsageError
+from elbowroom.launch.launchers import names as launcher_names
+from elbowroom.quantities import format_size, number, parse_cores, parse_size
+from elbowroom.verbs.broadcasts import size_option
+from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
+from elbowroom.verbs.run_options import Launching, split_list
+
+if TYPE_CHECKING:
+    from elbowroom.broadcast.measured import BroadcastEntry, Case, Time
+    from elbowroom.launch.bench import Job
+    from elbowroom.measure.planned_starts import PlannedStart
+
+WAYS = 4
+"""A tree, and MPI's three ways beside it."""
+GUESSED_RATE = 1e9
+"""B/s that a rank sends, for the first guess of the time."""
+GUESSED_TURN = 1e-3
+"""Seconds of a repetition besides."""
+
+
+def _words(text: str, field: str) -> tuple[str, ...]:
+    words = split_list(text)
+    if not all(words):
+        raise UsageError("has an empty part", field=field, value=text, hint="write a,b")
+    return tuple(dict.fromkeys(words))
+
+
+class BenchBroadcasts(Verb):
+    """Measure broadcasts beside MPI_Bcast, MPI_Ibcast and a loop of sends.
+
+    Prints the time until the last recipient has the data. All take turns, repetition by repetition.
+    """
+
+    name = "broadcast bench"
+
+    ranks: int | None = option(
+        type=click.IntRange(min=2), metavar="N", help="Default: one for each core, 2 at least."
+    )
+    sizes: tuple[int, ...] = option(
+        default="4B,64KiB,1MiB",
+        parse=lambda text: tuple(parse_size(word) for word in _words(text, "sizes")),
+        positional=True,
+        metavar="LIST",
+        help="Bytes of the data.",
+    )
+    recipients: tuple[int, ...] | None = option(
+        parse=lambda text: parse_cores(text, "recipients"),
+        metavar="LIST",
+        help="How many ranks receive: 1,3,7; default: all but the root.",
+    )
+    trees: tuple[str, ...] = option(
+        default="flat,binary,binomial,two",
+        parse=lambda text: _words(text, "trees"),
+        positional=True,
+        metavar="LIST",
+        help="flat, chain, binary, binomial, 4-ary, 8-nomial, two; with delegate- or split3- before it.",
+    )
+    segment: int | None = size_option(
+        "segment", help="Segments that ranks forward one by one; default: whole."
+    )
+    repeat: int = option(type=REPEAT, default=15, metavar="N", help="Repetitions.")
+    rising: bool = option(default=False, help="Priorities rise with the rank (thesis, Fig. 4.5).")
+    launching: Launching = included(
+        Launching,
+        own={
+            "launcher": {
+                "help": f"{', '.join(launcher_names())}; default: that of the allocation, else local."
+            }
+        },
+    )
+    out: Path | str | None = option(
+        "-o", "--out", type=FIGURE, metavar="FILE", help="Draw latency and bandwidth: .svg or .png."
+    )
+    dry_run: bool = dry_run_option()
+
+    def do(self) -> list[BroadcastEntry]:
+        """Sends data from rank 0 to others by each tree, and by MPI_Bcast, MPI_Ibcast and a loop of sends,
+        all in turns: one entry for each size (bytes), number of recipients and tree. `ranks`: default one for
+        each core, at least 2; `recipients`: how many of them receive (default: all others). `segment`: bytes,
+        default whole messages. `rising`: priorities rise with the rank. UsageError for what cannot be
+        measured, MachineError where the program cannot be built or dies.
+        """
+        from elbowroom.broadcast.measured import entries
+        from elbowroom.launch.broadcast_bench import measure_broadcasts
+
+        cases, job = self._cases()
+        measured = list(entries(cases, measure_broadcasts(cases, job)))
+        if self.out is not None:
+            save(measured, Path(self.out))
+        return measured
+
+    def planned_starts(self) -> Iterator[PlannedStart]:
+        """The program; the time is a guess: that of a network in which a rank sends GUESSED_RATE."""
+        from elbowroom.launch.bench import bench_launch
+        from elbowroom.launch.broadcast_bench import BROADCAST_BENCH
+        from elbowroom.measure.planned_starts import PlannedStart
+
+        cases, job = self._cases()
+        turns = sum(case.repeat for case in cases)
+        sent = sum(case.repeat * case.size * case.recipients for case in cases)
+        yield PlannedStart(
+            what=f"broadcasts: {len(cases)} cases, {turns} repetitions in all, MPI's own ones beside them; "
+            "the time is a first guess",
+            commands=(bench_launch(BROADCAST_BENCH, job).line(),),
+            seconds=WAYS * sent / GUESSED_RATE + turns * GUESSED_TURN,
+        )
+
+    def _cases(self) -> tuple[list[Case], Job]:
+        """What is measured, and the job whose ranks measure it."""
+        from elbowroom.broadcast.measured import MOST_RANKS, cases
+        from elbowroom.launch.bench import Job
+
+        if self.out is not None:
+            _check_drawable(self.sizes, self.recipients or (), self.out)
+        count = max(2, len(cores())) if self.ranks is None else self.ranks
+        if not 2 <= count <= MOST_RANKS:
+            raise UsageError(f"is not between 2 and {MOST_RANKS}", field="ranks", value=count, hint="give 8")
+        chosen = (count - 1,) if self.recipients is None else self.recipients
+        for one in chosen:
+            if not 1 <= one < count:
+                raise UsageError(
+                    f"is not between 1 and {count - 1}, the ranks but the root",
+                    field="recipients",
+                    value=one,
+                    hint="give more --ranks",
+                )
+        launching = self.launching
+        job = Job(count, launching.launcher, launching.mpi, tuple(launching.hosts), launching.hostfile)
+        options = {"segment": self.segment or 0, "repeat": self.repeat}
+        return cases(self.sizes, chosen, self.trees, rising=self.rising, **options), job
+
+    def print(self, result: list[BroadcastEntry]) -> None:
+        """A line for each size, number of recipients and tree."""
+        first = result[0]
+        print_wrapped(f"Time until the last recipient has the data, µs ({first.mpi})", style="bold")
+        table = new_table(
+            ("size", "right"), ("recipients", "right"), ("tree", ""), ("time", "right"),
+            ("95 % interval", "right"), ("MPI_Bcast", "right"), ("MPI_Ibcast", "right"), ("sends", "right"),
+        )  # fmt: skip
+        for entry in result:
+            beside = entry.beside
+            table.add_row(
+                format_size(entry.size),
+                str(entry.ranks - 1),
+                entry.tree,
+                number(entry.time.median),
+                _interval(entry.time),
+                *(number(time.median) for time in (beside.bcast, beside.ibcast, beside.sends)),
+            )
+        console().print(table)
+        if first.oversubscribed:
+            print_wrapped(
+                "Ranks shared cores: these times depend on when the system let each rank run, and say little "
+                "about a network.",
+                style="yellow",
+            )
+
+
+bench_broadcasts = function_of(BenchBroadcasts, "bench_broadcasts")
+
+
+def cores() -> set[int]:
+    """The cores that ranks on this host may use."""
+    return os.sched_getaffinity(0)
+
+
+def _interval(time: Time) -> str:
+    return "n/a" if time.low is None or time.high is None else f"{number(time.low)} - {number(time.high)}"
+
+
+def save(entries: list[BroadcastEntry], path: Path) -> None:
+    """Draws latency over recipients and bandwidth over size as .svg or .png; UsageError where there is only
+    one of each.
+    """
+    from elbowroom.broadcast.measured_figures import broadcast_figures
+    from elbowroom.draw.files import save_panels
+
+    _check_drawable([entry.size for entry in entries], [entry.ranks for entry in entries], path)
+    figures = broadcast_figures(entries)
+    save_panels(figures, path, columns=min(2, len(figures)), title="Broadcasts over trees", shared=False)
+
+
+def _check_drawable(sizes: Sequence[int], recipients: Sequence[int], file: str | Path) -> None:
+    """UsageError where a figure of these has one point."""
+    if len(set(sizes)) < 2 and len(set(recipients)) < 2:
+        raise UsageError(
+            "needs several sizes, or several numbers of recipients",
+            field="out",
+            value=str(file),
+            hint="give --sizes 4B,64KiB,1MiB or --recipients 1,3,7",
+        )

@@ -1,0 +1,133 @@
+"""`elbowroom broadcast factorize`: factorizations on simulated clusters."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import click
+
+from elbowroom.cli.console import print_wrapped
+from elbowroom.errors import UsageError
+from elbowroom.quantities import number
+from elbowroom.verbs.broadcasts import SEGMENTS, NetworkOptions, size_option
+from elbowroom.verbs.declaration import Verb, dry_run_option, included, option
+
+if TYPE_CHECKING:
+    from elbowroom.broadcast.factorizations import FactorizationDocument, StepTimes
+    from elbowroom.measure.planned_starts import PlannedStart
+
+BLOCK = 320
+"""Rows of a tile, where neither an option nor a file of times says it."""
+
+
+class Factorized(NamedTuple):
+    """A simulated factorization, and the rows of its tiles."""
+
+    document: FactorizationDocument
+    block: int
+
+
+class Factorize(Verb):
+    """Simulate a factorization in tiles on a cluster (Figs 4.9 to 4.16 of the thesis).
+
+    Task graph and broadcasts are those of the real program; kernels take times that are measured on one core
+    here, or given. The network is simulated.
+    """
+
+    name = "broadcast factorize"
+
+    task: Literal["cholesky", "qr"] = option(type=click.Choice(["cholesky", "qr"]), default="cholesky")
+    rows: int = option(type=int, default=40, metavar="N", help="Rows of tiles.")
+    columns: int | None = option(type=int, metavar="N", help="Columns of tiles of QR's; default: as many.")
+    block: int | None = option(type=int, metavar="N", help="Rows of a tile; default: 320, or as in --times.")
+    grid: str = option(default="4x4", metavar="PxQ", help="Processes in rows and columns.")
+    workers: int = option(type=int, default=8, metavar="N", help="Cores of a process.")
+    times: Path | str | None = option(
+        metavar="FILE", help="Times of the kernels (factorizations-inline times); default: measured."
+    )
+    links: NetworkOptions = included(NetworkOptions)
+    tree: str = option(default="binomial", metavar="KIND", help="Of the broadcasts; none: without.")
+    segment: int | None = size_option("segment", help=SEGMENTS)
+    priorities: bool = option("--no-priorities", default=True, help="All tasks are alike.")
+    early: bool = option("--wait-released", default=True, help="Readers start when their data are forwarded.")
+    dry_run: bool = dry_run_option()
+
+    def do(self) -> Factorized:
+        """The time of the factorization, and the counts of its broadcasts."""
+        from elbowroom.broadcast.factorizations import FactorizationRequest, factorization_document
+        from elbowroom.launch.simulator import simulate_factorization
+        from elbowroom.points.factorizations import parse_grid
+
+        network = self.links.network()
+        request = FactorizationRequest(
+            task=self.task,
+            rows=self.rows,
+            columns=self.rows if self.columns is None else self.columns,
+            grid=parse_grid(self.grid),
+            times=self._times(),
+            workers=self.workers,
+            bandwidth=network.bandwidth,
+            latency=network.latency,
+            overhead=network.overhead,
+            tree=self.tree,
+            segment=self.segment or 0,
+            priorities=self.priorities,
+            early=self.early,
+        )
+        document = factorization_document(simulate_factorization(request), request)
+        return Factorized(document, request.times.block)
+
+    def document(self, result: Factorized) -> FactorizationDocument:
+        """Without the rows of its tiles."""
+        return result.document
+
+    def planned_starts(self) -> Iterator[PlannedStart]:
+        """The kernels, where their times are not given, and the simulator."""
+        from elbowroom.launch import build
+        from elbowroom.launch.step_times import FIRST_GUESS, times_command
+        from elbowroom.measure.planned_starts import PlannedStart
+
+        if self.times is None:
+            what = "the kernels of a factorization on one core; the time is a first guess"
+            command = shlex.join(times_command(self.block or BLOCK))
+            yield PlannedStart(what=what, commands=(command,), seconds=FIRST_GUESS)
+        what = "the simulator of task graphs; it measures nothing"
+        yield PlannedStart(what=what, commands=(str(build.taskflow_simulator()),))
+
+    def _times(self) -> StepTimes:
+        """Read, or measured; a block that contradicts the file is refused."""
+        from elbowroom.broadcast.factorizations import read_step_times
+        from elbowroom.launch.step_times import time_steps
+
+        if self.times is None:
+            return time_steps(BLOCK if self.block is None else self.block)
+        times = read_step_times(self.times)
+        if self.block not in (None, times.block):
+            raise UsageError(
+                f"differs from the {times.block} rows of the times",
+                field="block",
+                value=self.block,
+                hint="leave it out",
+            )
+        return times
+
+    def print(self, result: Factorized) -> None:
+        """The size, the time and rate, and the counts."""
+        document, block = result
+        print_wrapped(
+            f"{self.task} of order {self.rows * block} in tiles of {block} on {self.grid} "
+            f"processes of {self.workers} cores, tree: {self.tree}; simulated",
+            style="bold",
+        )
+        print_wrapped(
+            f"{number(document.time_us / 1e6)} s, {number(document.Gflop_s)} Gflop/s; workers compute "
+            f"{document.busy:.0%} of the time."
+        )
+        print_wrapped(
+            f"{document.data} data are read by other processes, {document.broadcasts} of them by several (at "
+            f"most {document.most_recipients}); without broadcasts there would be {document.messages} "
+            "messages."
+        )
