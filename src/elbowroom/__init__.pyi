@@ -8,14 +8,6 @@ from elbowroom.api.advice import map_figures as map_figures
 from elbowroom.api.advice import save_advice as save_advice
 from elbowroom.api.advice import save_map as save_map
 from elbowroom.api.advice import verify_advice as verify_advice
-from elbowroom.api.broadcast_bench import bench_broadcasts as bench_broadcasts
-from elbowroom.api.broadcast_bench import broadcast_figures as broadcast_figures
-from elbowroom.api.broadcast_bench import save_broadcast_figure as save_broadcast_figure
-from elbowroom.api.broadcasts import fit_broadcast_network as fit_broadcast_network
-from elbowroom.api.broadcasts import load_network as load_network
-from elbowroom.api.broadcasts import save_network as save_network
-from elbowroom.api.broadcasts import simulate_broadcast as simulate_broadcast
-from elbowroom.api.broadcasts import tune_broadcasts as tune_broadcasts
 from elbowroom.api.calibration import Calibrated as Calibrated
 from elbowroom.api.calibration import calibrate as calibrate
 from elbowroom.api.calibration import evaluate as evaluate
@@ -36,7 +28,6 @@ from elbowroom.api.colocation_measurement import plan_colocation as plan_colocat
 from elbowroom.api.diagnosis import diagnose as diagnose
 from elbowroom.api.emulated_nic import NicSettings as NicSettings
 from elbowroom.api.emulated_nic import run_behind_nic as run_behind_nic
-from elbowroom.api.factorizations import simulate_factorization as simulate_factorization
 from elbowroom.api.flush_cost import save_flush_figure as save_flush_figure
 from elbowroom.api.flush_cost import trace_flushes as trace_flushes
 from elbowroom.api.gpu_advice import advise_gpu as advise_gpu
@@ -86,12 +77,19 @@ from elbowroom.api.traces import trace_figures as trace_figures
 from elbowroom.api.traces import trace_stat as trace_stat
 from elbowroom.api.traces import trace_sync as trace_sync
 from elbowroom.api.what_if import predict_changes as predict_changes
+from elbowroom.broadcast.measured import BroadcastEntry as BroadcastEntry
+from elbowroom.broadcast.measured_figures import broadcast_figures as broadcast_figures
+from elbowroom.broadcast.network import fit_broadcast_network as fit_broadcast_network
+from elbowroom.broadcast.network import load_network as load_network
 from elbowroom.experiments.plans import Overrides as Overrides
 from elbowroom.experiments.plans import names as names
 from elbowroom.experiments.plans import plans as plans
 from elbowroom.explain.explanation import Explanation as Explanation
+from elbowroom.launch.simulator import simulate_factorization as simulate_factorization
 from elbowroom.measure.prepared import Prepared as Prepared
 from elbowroom.results.comparison import Change as Change
+from elbowroom.verbs.broadcasts import simulate_broadcast as simulate_broadcast
+from elbowroom.verbs.broadcasts import tune_broadcasts as tune_broadcasts
 from elbowroom.verbs.explain import explanation_figures as explanation_figures
 from elbowroom.verbs.joined_runs import JoinedRuns as JoinedRuns
 from elbowroom.verbs.joined_runs import join_runs as join_runs
@@ -112,6 +110,29 @@ from elbowroom.verbs.show import ListedRun as ListedRun
 from pathlib import Path as Path
 
 __version__: str
+
+def bench_broadcasts(
+    sizes: tuple[int, ...] = ...,
+    trees: tuple[str, ...] = ...,
+    *,
+    ranks: int | None = None,
+    recipients: tuple[int, ...] | None = None,
+    segment: int | None = None,
+    repeat: int = 15,
+    rising: bool = False,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: tuple[str, ...] = (),
+    hostfile: str | None = None,
+    out: Path | str | None = None,
+    dry_run: bool = False,
+) -> list[BroadcastEntry]:
+    """Sends data from rank 0 to others by each tree, and by MPI_Bcast, MPI_Ibcast and a loop of sends,
+    all in turns: one entry for each size (bytes), number of recipients and tree. `ranks`: default one for
+    each core, at least 2; `recipients`: how many of them receive (default: all others). `segment`: bytes,
+    default whole messages. `rising`: priorities rise with the rank. UsageError for what cannot be
+    measured, MachineError where the program cannot be built or dies.
+    """
 
 def compare(
     a: Run | Path | str,
