@@ -22,10 +22,10 @@ from device_runs import Raw, write_runs
 from gpu_published import PUBLISHED
 from gpu_unseen import BYTES, STEP_S, elbowroom, mean_errors, overlapped_seconds
 
-from elbowroom.experiments.gpu.rows import CopyRow
-from elbowroom.experiments.gpu.rows import rows as rows_of_copies
-from elbowroom.experiments.gpu_overlap.rows import OverlapRow
-from elbowroom.experiments.gpu_overlap.rows import rows as rows_of_overlap
+from elbowroom.experiments.gpu.results import CopyRow
+from elbowroom.experiments.gpu.results import rows as rows_of_copies
+from elbowroom.experiments.gpu_overlap.results import OverlapRow
+from elbowroom.experiments.gpu_overlap.results import rows as rows_of_overlap
 from elbowroom.measure.results import Results
 from elbowroom.results.result import Kept
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from elbowroom.experiments.common.sentences import size_text
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases
-from elbowroom.experiments.ema.findings import LIMITS, TIMES, nanoseconds, share
+from elbowroom.experiments.ema.results import LIMITS, TIMES, nanoseconds, share
 from elbowroom.quantities import number
 from elbowroom.results.judgement import above, in_all
 from elbowroom.stats.interval import Interval

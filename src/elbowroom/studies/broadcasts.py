@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from elbowroom.experiments.common.factorizations.rows import gain, pairs, rows
+from elbowroom.experiments.common.factorizations.results import gain, pairs, rows
 from elbowroom.points.factorizations import Task
 from elbowroom.results.curves import TOLERANCE
 from elbowroom.results.judgement import above, in_some, unanimous

@@ -16,7 +16,7 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.common.panels import CORES, X, comm_label, cores_of, curve, side_by_side
 from elbowroom.experiments.common.sentences import grouped, kernel_name, place_text, size_text
 from elbowroom.experiments.experiment import JoinedResults
-from elbowroom.experiments.polling.rows import OWNERS, cases, workers_text
+from elbowroom.experiments.polling.results import OWNERS, cases, workers_text
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.results.result import PointResult, Summary
 from elbowroom.studies.evidence import EVERYWHERE, Evidence, RunEvidence, Where

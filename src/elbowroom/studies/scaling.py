@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from elbowroom.experiments.diffusion.rows import StepRow, rows
-from elbowroom.experiments.ring import loss
+from elbowroom.experiments.diffusion.steps import StepRow, rows
+from elbowroom.experiments.ring.results import loss
 from elbowroom.points import ApplicationSteps, running
 from elbowroom.results.curves import affected
 from elbowroom.results.judgement import Judgement, change, in_all, larger, near

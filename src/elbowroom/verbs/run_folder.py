@@ -13,7 +13,7 @@ from elbowroom import experiments
 from elbowroom.cli.console import chatter
 from elbowroom.draw.table import TextTable
 from elbowroom.errors import UsageError
-from elbowroom.experiments.diffusion.rows import rows
+from elbowroom.experiments.diffusion.steps import rows
 from elbowroom.files import write_atomically
 from elbowroom.launch.status import computing
 from elbowroom.machine.topology import Machine
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from elbowroom.advise.job import Job
     from elbowroom.draw.figure import Figure
-    from elbowroom.experiments.diffusion.rows import StepRow
+    from elbowroom.experiments.diffusion.steps import StepRow
     from elbowroom.explain.explainer import ObservedRun
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elbowroom.experiments.diffusion.scaling import crossing
+from elbowroom.experiments.diffusion.steps import crossing
 
 
 def test_a_crossing_inside_of_the_runs_is_interpolated() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from elbowroom import cli, experiments
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.calls.rows import rows
+from elbowroom.experiments.common.calls.results import rows
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.validation import validate

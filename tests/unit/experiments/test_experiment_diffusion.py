@@ -10,7 +10,7 @@ import pytest
 from compared import as_measured
 from elbowroom import experiments
 from elbowroom.errors import UsageError
-from elbowroom.experiments.diffusion.rows import mean_errors, rows, sentence
+from elbowroom.experiments.diffusion.steps import mean_errors, rows, sentence
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.launch.mpi import Mpi, refused_threads
 from elbowroom.machine.topology import Machine

@@ -13,7 +13,7 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.ema import EXPERIMENT as ema
 from elbowroom.experiments.ema.cases import data
 from elbowroom.experiments.ema.points import windows
-from elbowroom.experiments.ema.tables import tables
+from elbowroom.experiments.ema.results import tables
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.order import closing_points, estimate, order_units, request

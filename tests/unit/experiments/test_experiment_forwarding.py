@@ -8,7 +8,7 @@ import pytest
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.forwarding.cost import cost_per_byte, expected_kept, lost_per_broadcast
+from elbowroom.experiments.forwarding.results import cost_per_byte, expected_kept, lost_per_broadcast
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.session import with_losses

@@ -9,8 +9,8 @@ import pytest
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
-from elbowroom.experiments.gpu import rows as gpu_rows
-from elbowroom.experiments.gpu_overlap import rows as overlap_rows
+from elbowroom.experiments.gpu import results as gpu_rows
+from elbowroom.experiments.gpu_overlap import results as overlap_rows
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.validation import validate

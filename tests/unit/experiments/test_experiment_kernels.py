@@ -10,7 +10,7 @@ import pytest
 from compared import as_measured
 from elbowroom import experiments
 from elbowroom.errors import UsageError
-from elbowroom.experiments.kernels.rows import rows
+from elbowroom.experiments.kernels.results import rows
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import groups

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from elbowroom.experiments.common.claims import Claim
+from elbowroom.experiments.common.sentences import Claim
 from elbowroom.results.judgement import Judgement, above, larger, suffers, unanimous
 from elbowroom.results.result import Kept
 from elbowroom.stats.interval import Interval

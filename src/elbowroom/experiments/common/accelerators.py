@@ -1,9 +1,15 @@
-"""What experiments with an accelerator share: who sits where, their points, and the control."""
+"""What experiments with an accelerator share: who sits where, their points, the control, sources of a loss by
+contrast, and their table.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
+from elbowroom.draw.table import TextTable
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
@@ -12,6 +18,8 @@ from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import find
 from elbowroom.points import GpuCase
 from elbowroom.points.point import Note, Point
+from elbowroom.results.result import Kept, PointResult
+from elbowroom.stats.interval import WithInterval
 
 
 class DeviceSeats(NamedTuple):
@@ -113,4 +121,106 @@ def control(plan: Plan, machine: Machine, seats: DeviceSeats, comp_node: int, si
         device_point(
             plan, machine, case, seats, kernel="prime", n=n, comp_node=comp_node, size=size, role="control"
         ),
+    )
+
+
+class ContrastSource(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
+    """A share of its rate that `victim` loses to the source `name`; `contrast` says which cases were
+    compared, `points` are their ids. A negative loss is a gain. `low` and `high`: of a difference of two
+    kept shares, the ends of both 95 % intervals; None where one has none.
+    """
+
+    name: str
+    victim: str
+    contrast: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    sms: int = 0
+    points: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """`SM occupancy takes 9.5% (9.2% to 9.8%) of GEMM (idle SMs, k = 8)`."""
+        ends = "" if self.low is None or self.high is None else f" ({self.low:.1%} to {self.high:.1%})"
+        held = f", k = {self.sms}" if self.sms else ""
+        return f"{self.name} takes {self.value:.1%}{ends} of {self.victim} ({self.contrast}{held})"
+
+
+def loss(
+    name: str, victim: str, contrast: str, item: PointResult, kept: Kept | None, sms: int = 0
+) -> ContrastSource | None:
+    """What a side lost beside something, from nothing beside it; None where that was not measured."""
+    if kept is None:
+        return None
+    low, high = kept.bounds or (None, None)
+    return ContrastSource(
+        name=name,
+        victim=victim,
+        contrast=contrast,
+        value=1 - kept.value,
+        low=None if high is None else 1 - high,
+        high=None if low is None else 1 - low,
+        sms=sms,
+        points=(item.id,),
+    )
+
+
+def difference(
+    name: str, contrast: str, larger: ContrastSource | None, smaller: ContrastSource | None
+) -> ContrastSource | None:
+    """What one case costs more than another; None where one of them was not measured."""
+    if larger is None or smaller is None:
+        return None
+    ends: Sequence[float | None] = (larger.low, larger.high, smaller.low, smaller.high)
+    known = [end for end in ends if end is not None]
+    low, high = (known[0] - known[3], known[1] - known[2]) if len(known) == 4 else (None, None)
+    return ContrastSource(
+        name=name,
+        victim=larger.victim,
+        contrast=contrast,
+        value=larger.value - smaller.value,
+        low=low,
+        high=high,
+        sms=larger.sms,
+        points=(*larger.points, *smaller.points),
+    )
+
+
+KEPT_LEGEND = "Percent kept, ± the wider part of the 95 % interval."
+STAND_IN_SENTENCE = "A stand-in answered: its rates are planted, and nothing was measured."
+
+
+def percent(kept: Kept | None) -> str:
+    """`90.5 ±0.4`: half of the interval, its wider part; a dash for what was not measured."""
+    if kept is None:
+        return "-"
+    if kept.low is None or kept.high is None:
+        return f"{100 * kept.value:.1f}"
+    return f"{100 * kept.value:.1f} ±{100 * max(kept.value - kept.low, kept.high - kept.value):.1f}"
+
+
+def _tenths(share: float) -> str:
+    """In percent, without a sign of what rounds to 0."""
+    return f"{round(100 * share, 1) + 0.0:.1f}"
+
+
+def source_table(sources: Sequence[ContrastSource]) -> TextTable | None:
+    """A line for each source; None without any."""
+    if not sources:
+        return None
+    held = any(item.sms for item in sources)
+    lines = []
+    for item in sources:
+        ends = item.bounds
+        interval = f"{_tenths(ends[0])} to {_tenths(ends[1])}" if ends else "none"
+        k = [str(item.sms or "-")] * held
+        lines.append((item.victim, item.name, *k, _tenths(item.value), interval, item.contrast))
+    columns = ("victim", "source", *["k"] * held, "lost %", "95 %", "contrast")
+    return TextTable(
+        title="Sources of loss, by contrast",
+        columns=columns,
+        rows=tuple(lines),
+        left=(0, 1, len(columns) - 1),
+        legend="Of a difference, the interval has the ends of both; a negative loss is a gain.",
     )

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.draw.figure import Figure
-from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.experiments.common.sentences import Values, nothing
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.explain import figures as drawn

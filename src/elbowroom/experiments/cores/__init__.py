@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elbowroom.draw.figure import Figure
-from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.experiments.common.panels import CORES, cores_of, per_core, side_by_side, with_durations
+from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.experiments.common.sentences import (
     Values,
     case_key,

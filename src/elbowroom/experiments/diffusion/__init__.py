@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from elbowroom.experiments.diffusion import data, figures, findings, joined, points, tables
+from elbowroom.experiments.diffusion import figures, points, results
 from elbowroom.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
@@ -16,10 +16,10 @@ EXPERIMENT = Experiment(
     keys=points.DiffusionKeys,
     model=lambda plan: str(plan.keys.model),
     expand=points.expand,
-    findings=findings.findings,
+    findings=results.findings,
     figures=figures.figures,
-    tables=tables.tables,
-    data=data.data,
-    data_types=data.TYPES,
-    join=joined.join,
+    tables=results.tables,
+    data=results.data,
+    data_types=results.TYPES,
+    join=results.join,
 )

@@ -8,8 +8,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Mark, Series
-from elbowroom.experiments.diffusion.rows import StepRow, rows
-from elbowroom.experiments.diffusion.scaling import limit, limit_text
+from elbowroom.experiments.diffusion.steps import StepRow, limit, limit_text, rows
 from elbowroom.machine.topology import Machine
 from elbowroom.results.result import PointResult, Summary
 

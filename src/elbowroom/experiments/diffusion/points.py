@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import metric_of, single_place, with_control

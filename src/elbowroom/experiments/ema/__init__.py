@@ -4,7 +4,7 @@ the next message (Tan and Jarvis 2012).
 
 from __future__ import annotations
 
-from elbowroom.experiments.ema import cases, figures, findings, points, tables
+from elbowroom.experiments.ema import cases, figures, points, results
 from elbowroom.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
@@ -14,9 +14,9 @@ EXPERIMENT = Experiment(
     ),
     keys=points.EmaKeys,
     expand=points.expand,
-    findings=findings.findings,
+    findings=results.findings,
     figures=figures.figures,
-    tables=tables.tables,
+    tables=results.tables,
     data=cases.data,
     data_types=cases.TYPES,
 )

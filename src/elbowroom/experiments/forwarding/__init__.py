@@ -5,7 +5,7 @@ trees may be better than binomial ones because a node is involved in each broadc
 from __future__ import annotations
 
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.forwarding import figures, findings, points, tables
+from elbowroom.experiments.forwarding import points, results
 
 EXPERIMENT = Experiment(
     name=points.NAME,
@@ -15,8 +15,8 @@ EXPERIMENT = Experiment(
     ),
     keys=points.ForwardingKeys,
     expand=points.expand,
-    findings=findings.findings,
-    figures=figures.figures,
-    tables=tables.tables,
+    findings=results.findings,
+    figures=results.figures,
+    tables=results.tables,
     model=lambda plan: str(plan.keys.model),
 )

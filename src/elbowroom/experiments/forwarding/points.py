@@ -10,7 +10,7 @@ import msgspec
 
 from elbowroom.broadcast.simulated import check_tree
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, single_place, with_control, with_neighbours

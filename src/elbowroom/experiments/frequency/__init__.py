@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.frequency.figures import figures
-from elbowroom.experiments.frequency.findings import findings
 from elbowroom.experiments.frequency.points import FrequencyKeys, expand
+from elbowroom.experiments.frequency.results import figures, findings
 
 EXPERIMENT = Experiment(
     name="frequency",

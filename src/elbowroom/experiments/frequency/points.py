@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from elbowroom.errors import UsageError, closest
-from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.axes import metric_of

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.gpu import figures, findings, points, tables
+from elbowroom.experiments.gpu import points, results
 
 EXPERIMENT = Experiment(
     name="gpu",
     question="What do copies between host and GPU, computing cores and messages cost each other?",
     keys=points.GpuKeys,
     expand=points.expand,
-    findings=findings.findings,
-    figures=figures.figures,
-    tables=tables.tables,
-    data=tables.data,
-    data_types=tables.TYPES,
+    findings=results.findings,
+    figures=results.figures,
+    tables=results.tables,
+    data=results.data,
+    data_types=results.TYPES,
 )

@@ -17,7 +17,7 @@ from elbowroom.experiments.common.accelerators import (
     device_seats,
     no_messages,
 )
-from elbowroom.experiments.common.notes import with_notes
+from elbowroom.experiments.common.points import with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import core_counts, node_pairs
 from elbowroom.plan.file import Plan, Size

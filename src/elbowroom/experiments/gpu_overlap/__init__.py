@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.gpu_overlap import figures, findings, points, tables
+from elbowroom.experiments.gpu_overlap import points, results
 
 EXPERIMENT = Experiment(
     name="gpu-overlap",
     question="What do copies, and SMs that others hold, cost the kernels of a GPU?",
     keys=points.OverlapKeys,
     expand=points.expand,
-    findings=findings.findings,
-    figures=figures.figures,
-    tables=tables.tables,
-    data=tables.data,
-    data_types=tables.TYPES,
+    findings=results.findings,
+    figures=results.figures,
+    tables=results.tables,
+    data=results.data,
+    data_types=results.TYPES,
 )

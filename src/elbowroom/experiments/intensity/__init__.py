@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Mark
-from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.experiments.common.panels import as_flops, side_by_side, with_durations
+from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.experiments.common.sentences import (
     Values,
     case_key,

@@ -5,7 +5,7 @@ compute, and how long cores wait for memory (Denis et al. 2021, section 6, Fig. 
 from __future__ import annotations
 
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.kernels import figures, findings, points, tables
+from elbowroom.experiments.kernels import points, results
 
 EXPERIMENT = Experiment(
     name=points.NAME,
@@ -15,8 +15,8 @@ EXPERIMENT = Experiment(
     ),
     keys=points.KernelsKeys,
     expand=points.expand,
-    findings=findings.findings,
-    figures=figures.figures,
-    tables=tables.tables,
+    findings=results.findings,
+    figures=results.figures,
+    tables=results.tables,
     needs_starpu=lambda plan: "starpu" in plan.keys.builds,
 )

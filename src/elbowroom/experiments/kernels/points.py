@@ -11,8 +11,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.controls import control_of
-from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.experiments.common.points import control_of, machine_notes, with_notes
 from elbowroom.experiments.common.sentences import (
     cores_text,
 )

@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.polling import figures, findings, points
+from elbowroom.experiments.polling import points, results
 
 EXPERIMENT = Experiment(
     name="polling",
     question="Do workers that poll for tasks slow down small messages, and does polling less often help?",
     keys=points.PollingKeys,
     expand=points.expand,
-    findings=findings.findings,
-    figures=figures.figures,
+    findings=results.findings,
+    figures=results.figures,
     needs_starpu=lambda plan: bool(plan.keys.backoffs),
 )

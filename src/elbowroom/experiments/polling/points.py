@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.notes import machine_notes, with_notes
-from elbowroom.experiments.common.ranks import places
+from elbowroom.experiments.common.points import machine_notes, places, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.axes import with_control

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.machine.topology import Core, Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, metric_of, with_control

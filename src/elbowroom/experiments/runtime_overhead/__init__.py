@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.runtime_overhead import figures, findings, points, tables
+from elbowroom.experiments.runtime_overhead import points, results
 
 EXPERIMENT = Experiment(
     name="runtime-overhead",
@@ -14,9 +14,9 @@ EXPERIMENT = Experiment(
         "MPI, at which sizes and placements?"
     ),
     expand=points.expand,
-    findings=findings.findings,
-    figures=figures.figures,
-    tables=tables.tables,
+    findings=results.findings,
+    figures=results.figures,
+    tables=results.tables,
     needs_starpu=lambda plan: True,
     keys=points.OverheadKeys,
 )

@@ -12,8 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.notes import machine_notes, with_notes
-from elbowroom.experiments.common.ranks import places
+from elbowroom.experiments.common.points import machine_notes, places, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, metric_of, node_pairs, with_neighbours

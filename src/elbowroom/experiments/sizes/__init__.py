@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elbowroom.draw.figure import Axis, Figure, Mark
-from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.experiments.common.panels import (
     as_bandwidth,
     as_latency,
@@ -14,6 +13,7 @@ from elbowroom.experiments.common.panels import (
     per_core,
     side_by_side,
 )
+from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.experiments.common.sentences import (
     Values,
     case_key,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from elbowroom.experiments.common.calls.figures import figures
-from elbowroom.experiments.common.calls.findings import findings
 from elbowroom.experiments.common.calls.points import expand
-from elbowroom.experiments.common.calls.tables import tables
+from elbowroom.experiments.common.calls.results import figures, findings, tables
 from elbowroom.experiments.experiment import Experiment
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from elbowroom.experiments.common.factorizations import figures, findings, points, tables
+from elbowroom.experiments.common.factorizations import points, results
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.points.factorizations import Task
 
@@ -20,8 +20,8 @@ def experiment_of(task: Task, question: str, keys: type[msgspec.Struct]) -> Expe
         question=question,
         keys=keys,
         expand=partial(points.expand, task=task),
-        findings=partial(findings.findings, task=task),
-        figures=figures.figures,
-        tables=tables.tables,
+        findings=partial(results.findings, task=task),
+        figures=results.figures,
+        tables=results.tables,
         needs_starpu=lambda plan: "starpu" in plan.keys.builds,
     )

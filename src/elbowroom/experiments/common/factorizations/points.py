@@ -9,9 +9,8 @@ import msgspec
 
 from elbowroom.broadcast.simulated import check_tree
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.controls import control_of
-from elbowroom.experiments.common.factorizations.rows import NONE
-from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.experiments.common.factorizations.results import NONE
+from elbowroom.experiments.common.points import control_of, machine_notes, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, single_place
