@@ -95,7 +95,7 @@ PUBLIC = {
             "overlap_table",
             "save_overlap_figure",
         ),
-        "elbowroom.api.studies": ("study", "study_names", "study_plan"),
+        "elbowroom.verbs.study": ("study", "study_names", "study_plan"),
         "elbowroom.api.trace_overlaps": ("compare_trace_overlaps", "save_trace_overlap", "trace_overlap"),
         "elbowroom.api.trace_recorder": ("record_trace",),
         "elbowroom.api.traces": (

@@ -14,7 +14,7 @@ from elbowroom.cli.options import Group
 COMMANDS = {
     "doctor": ("machines", "Check this machine, with a hint for each problem."),
     "run": ("verbs.run", "Measure a plan."),
-    "study": ("studies", "Measure a paper's figures, and judge its statements."),
+    "study": ("verbs.study", "Measure a paper's figures, and judge its statements."),
     "show": ("verbs.show", "Print a run: verdict, points, findings and notes."),
     "compare": ("verbs.compare", "Compare runs: what changed, and by how much."),
     "report": ("verbs.report", "Write the report of a run, one HTML file."),

@@ -1,105 +1,34 @@
-"""Studies: a paper's runs, figures and statements on this machine."""
+"""What a study writes and what it would measure: a paper's runs, figures and judged statements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Literal
-
 import msgspec
 
-from elbowroom.cli.console import chatter
 from elbowroom.files import write_atomically
 from elbowroom.launch import native
 from elbowroom.measure import study as measured
 from elbowroom.measure.prepared import Prepared
 from elbowroom.measure.results import UNTRUSTED
-from elbowroom.measure.session import stopped_by_signals
-from elbowroom.measure.source import Where
 from elbowroom.measure.study import Conducted, Planned, StudyRequest, StudyRun
-from elbowroom.quantities import duration as duration
 from elbowroom.report.study import StudyPage, render
-from elbowroom.studies import STUDIES
-from elbowroom.studies.document import JudgedExhibit as JudgedExhibit
 from elbowroom.studies.document import (
+    JudgedExhibit,
     PlannedRun,
     State,
     StudiedRun,
+    StudyDocument,
+    StudyPlan,
     counted,
     judged,
     planned_exhibits,
 )
-from elbowroom.studies.document import StudyDocument as StudyDocument
-from elbowroom.studies.document import StudyPlan as StudyPlan
 from elbowroom.studies.drawings import titled
 
 REPORT, DOCUMENT = "report.html", "results.json"
 
 
-def study_names() -> tuple[str, ...]:
-    """The papers that can be studied."""
-    return STUDIES.names()
-
-
-def default_folder(paper: str) -> str:
-    """Where a study is written unless it is told otherwise: the same command goes on with it."""
-    return str(Path("runs") / f"study-{paper}")
-
-
-def study(
-    paper: str | None = None,
-    *,
-    out: str | None = None,
-    resume: str | None = None,
-    only: Sequence[str] = (),
-    quick: bool = False,
-    repeat: int | None = None,
-    budget: float | None = None,
-    starts: int | None = None,
-    turbo: Literal["", "on", "off"] = "",
-    governor: str = "",
-    launcher: str | None = None,
-    mpi: str | None = None,
-    hosts: Sequence[str] = (),
-    hostfile: str | None = None,
-    machine: str | None = None,
-    noise: float | None = None,
-    seed: int | None = None,
-    patience: float | None = None,
-    tell: Callable[[str], object] = chatter,
-) -> StudyDocument:
-    """Measures all runs behind a paper's figures into one folder, judges its statements, and writes
-    report.html and results.json there.
-
-    A folder that was begun is continued: what is measured is kept. `resume` names it in place of `paper`.
-    `only`: labels of the figures and tables to make (`Fig. 4a`). `quick`: few repetitions, short windows and
-    fewer points; `budget`: seconds for all runs together; `starts`: each run starts its program so often;
-    `turbo`, `governor`: set during runs about frequencies.
-    UsageError for an unknown paper, and for a folder of other settings or of another machine.
-    """
-    if resume is not None:
-        request = msgspec.structs.replace(measured.begun(resume), patience=patience)
-    else:
-        request = StudyRequest(
-            study=paper or "",
-            out=out or default_folder(paper or ""),
-            where=Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed),
-            only=tuple(only),
-            quick=quick,
-            repeat=repeat,
-            starts=starts,
-            turbo=turbo,
-            governor=governor,
-            budget=budget or 0.0,
-            seed=seed,
-            patience=patience,
-        )
-    done = measured.conduct(request, tell)
-    with stopped_by_signals(done.folder, "elbowroom study --resume"):
-        return _written(request, done)
-
-
-def _written(request: StudyRequest, done: Conducted) -> StudyDocument:
+def write_results(request: StudyRequest, done: Conducted) -> StudyDocument:
+    """Judges the statements of a paper, and writes report.html and results.json into the study's folder."""
     evidence = done.evidence()
     figures = {
         exhibit.label: titled(
@@ -213,40 +142,8 @@ def _seconds(prepared: Prepared) -> float:
     return min(prepared.seconds, prepared.budget or prepared.seconds)
 
 
-def study_plan(
-    paper: str,
-    *,
-    only: Sequence[str] = (),
-    quick: bool = False,
-    repeat: int | None = None,
-    starts: int | None = None,
-    turbo: Literal["", "on", "off"] = "",
-    governor: str = "",
-    budget: float | None = None,
-    launcher: str | None = None,
-    mpi: str | None = None,
-    hosts: Sequence[str] = (),
-    hostfile: str | None = None,
-    machine: str | None = None,
-    noise: float | None = None,
-    seed: int | None = None,
-) -> StudyPlan:
-    """What a study would measure here and how long that takes, at most `budget` seconds; for each figure and
-    table whether this machine can show and judge it, with the reason if it cannot. Measures nothing.
-    """
-    request = StudyRequest(
-        study=paper,
-        out=default_folder(paper),
-        where=Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed),
-        only=tuple(only),
-        quick=quick,
-        repeat=repeat,
-        starts=starts,
-        turbo=turbo,
-        governor=governor,
-        budget=budget or 0.0,
-        seed=seed,
-    )
+def plan_study(request: StudyRequest) -> StudyPlan:
+    """What a study would measure here, how long that takes, and what can be shown and judged."""
     with native.dry_run() as missing:
         planned = measured.plan(request)
         unobserved = measured.unobserved(request.where)
@@ -257,7 +154,7 @@ def study_plan(
         machine=planned.machine.name,
         hosts=planned.machine.hosts,
         virtual=planned.machine.virtual,
-        quick=quick,
+        quick=request.quick,
         seconds=sum(run.seconds for run in runs),
         builds=tuple(missing),
         runs=runs,

@@ -1,0 +1,217 @@
+"""`elbowroom study`: a paper's figures and statements on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from elbowroom.cli.console import chatter, console, new_table, print_wrapped
+from elbowroom.cli.dry_runs import print_builds
+from elbowroom.cli.options import DURATION, REPEAT
+from elbowroom.errors import UsageError
+from elbowroom.launch.launchers import names as launcher_names
+from elbowroom.quantities import duration
+from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
+from elbowroom.verbs.run_options import Launching, Virtual, place, seed_option, timeout_option
+
+if TYPE_CHECKING:
+    from elbowroom.measure.study import StudyRequest
+    from elbowroom.studies.document import StudyDocument, StudyPlan
+
+COLOURS = {"confirmed": "green", "refuted": "red", "undecided": "yellow", "not testable here": ""}
+
+
+def study_names() -> tuple[str, ...]:
+    """The papers that can be studied."""
+    from elbowroom.studies import STUDIES
+
+    return STUDIES.names()
+
+
+def _complete_paper(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in study_names() if name.startswith(incomplete)]
+
+
+class StudyPaper(Verb):
+    """Measure the runs behind the figures of PAPER, and judge its statements.
+
+    PAPER: denis2021, langguth2018, swartvagher2022, tan2012.
+    """
+
+    name = "study"
+    resumed = "study"
+
+    paper: str | None = argument(None, shell_complete=_complete_paper, fixed_at_start=True)
+    out: str | None = option(
+        "-o",
+        "--out",
+        metavar="FOLDER",
+        help="Folder of the study; default runs/study-PAPER. The same command continues it.",
+        fixed_at_start=True,
+    )
+    resume: str | None = option(metavar="FOLDER", help="Continue the study in FOLDER with its settings.")
+    dry_run: bool = dry_run_option(
+        "Print what this machine can show and judge, and the time.", fixed_at_start=True
+    )
+    only: tuple[str, ...] = option(
+        default=(),
+        metavar="LABEL",
+        help="Only this figure or table: 'Fig. 4a'; may be repeated.",
+        fixed_at_start=True,
+    )
+    quick: bool = option(
+        default=False, help="Few repetitions, short windows, fewer points.", fixed_at_start=True
+    )
+    repeat: int | None = option(
+        type=REPEAT, metavar="N", help="Repetitions of each point.", fixed_at_start=True
+    )
+    starts: int | None = option(
+        type=REPEAT,
+        metavar="K",
+        help="Start each program anew K times, each with its share of N.",
+        fixed_at_start=True,
+    )
+    turbo: str | None = option(
+        type=click.Choice(["on", "off"]),
+        help="Set turbo so during runs about frequencies.",
+        fixed_at_start=True,
+    )
+    governor: str | None = option(
+        metavar="NAME", help="Set this governor during runs about frequencies.", fixed_at_start=True
+    )
+    budget: float | None = option(
+        type=DURATION, metavar="TIME", help="Time for all runs together: 30min, 4h.", fixed_at_start=True
+    )
+    launching: Launching = included(
+        Launching,
+        own={
+            "launcher": {
+                "help": f"{', '.join(launcher_names())}; default: that of the allocation, else local."
+            }
+        },
+        fixed_at_start=True,
+    )
+    virtual: Virtual = included(Virtual, fixed_at_start=True)
+    seed: int | None = seed_option(fixed_at_start=True)
+    patience: float | None = timeout_option()
+    tell: Callable[[str], object] = chatter
+
+    def do(self) -> StudyDocument:
+        """Measures all runs behind a paper's figures into one folder, judges its statements, and writes
+        report.html and results.json there.
+
+        A folder with the same study is continued: what is measured is kept. `resume` names it in place of
+        `paper`. `only`: labels of the figures and tables to make (`Fig. 4a`). `quick`: few repetitions, short
+        windows and fewer points; `budget`: seconds for all runs together; `starts`: each run starts its
+        program so often; `turbo`, `governor`: set during runs about frequencies.
+        UsageError for an unknown paper, and for a folder of other settings or of another machine.
+        """
+        from elbowroom.measure import study
+        from elbowroom.measure.session import stopped_by_signals
+        from elbowroom.verbs.study_results import write_results
+
+        request = self._request() if self.resume is None else study.begun(self.resume)
+        request = msgspec.structs.replace(request, patience=self.patience)
+        done = study.conduct(request, self.tell)
+        with stopped_by_signals(done.folder, "elbowroom study --resume"):
+            return write_results(request, done)
+
+    def _request(self) -> StudyRequest:
+        from elbowroom.measure.study import StudyRequest
+
+        if self.paper is None:
+            known = ", ".join(study_names())
+            raise UsageError(
+                "no paper is given", field="paper", hint=f"name one of {known}, or --resume FOLDER"
+            )
+        return StudyRequest(
+            study=self.paper,
+            out=self.out or str(Path("runs") / f"study-{self.paper}"),
+            where=place(self.launching, self.virtual, self.seed),
+            only=tuple(self.only),
+            quick=self.quick,
+            repeat=self.repeat,
+            starts=self.starts,
+            turbo=self.turbo or "",  # type: ignore[arg-type]  # one of the choices
+            governor=self.governor or "",
+            budget=self.budget or 0.0,
+            seed=self.seed,
+        )
+
+    def planned(self) -> StudyPlan:
+        """What a study would measure here and how long that takes, at most `budget` seconds; for each figure
+        and table whether this machine can show and judge it, with the reason if it cannot. Measures nothing.
+        """
+        from elbowroom.verbs.study_results import plan_study
+
+        return plan_study(self._request())
+
+    def print_planned(self, plan: StudyPlan) -> None:
+        """The runs, and what of each figure can be shown and judged."""
+        _print_plan(plan)
+
+    def print(self, result: StudyDocument) -> None:
+        """The statements with their verdicts."""
+        _print_study(result)
+
+    def exit_code(self, result: StudyDocument) -> int:
+        """1 where a run failed."""
+        if any(run.state == "failed" for run in result.runs):
+            return 1
+        return super().exit_code(result)
+
+
+study = function_of(StudyPaper)
+study_plan = function_of(StudyPaper, "study_plan", dry_run=True, resume=None)
+
+
+def _print_study(done: StudyDocument) -> None:
+    from elbowroom.verbs.study_results import headline, warnings
+
+    print_wrapped(done.paper, style="bold")
+    print_wrapped(headline(done))
+    for sentence in warnings(done):
+        print_wrapped(sentence)
+    for exhibit in done.exhibits:
+        print()
+        print_wrapped(f"{exhibit.label}: {exhibit.title}", style="bold")
+        if exhibit.instead:
+            print_wrapped(f"{exhibit.instead}.", indent="  ")
+        for statement in exhibit.statements:
+            colour = COLOURS[statement.verdict]
+            print_wrapped(f"{statement.verdict}: {statement.text}", indent="  ", style=colour)
+            print_wrapped(f"paper: {statement.paper}", indent="    ")
+            if statement.ours:
+                print_wrapped(f"here: {statement.ours}", indent="    ")
+            if statement.why:
+                print_wrapped(f"because: {statement.why}", indent="    ")
+    print()
+    print_wrapped(f"report: {done.report}")
+
+
+def _print_plan(planned: StudyPlan) -> None:
+    print_wrapped(planned.paper, style="bold")
+    where = " (virtual)" if planned.virtual else ""
+    time = duration(planned.seconds)
+    print_wrapped(f"on {planned.machine}{where}, {planned.hosts} hosts: about {time}")
+    print_builds(planned.builds)
+    print()
+    table = new_table(("run", ""), ("plan", ""), ("points", "right"), ("time", "right"), ("", "wrap"))
+    for run in planned.runs:
+        took = duration(run.seconds) if run.points else "-"
+        table.add_row(
+            run.name, run.plan, str(run.points), took, f"cannot: {run.reason}" if run.reason else ""
+        )
+    console().print(table)
+    print()
+    for exhibit in planned.exhibits:
+        shows = "can be shown" if exhibit.shown else "cannot be shown"
+        count = f"{exhibit.judged} of {exhibit.statements} statements"
+        judged = f", {count} can be judged" if exhibit.statements else ""
+        print_wrapped(f"{exhibit.label}: {shows}{judged}", style="bold")
+        for reason in exhibit.reasons:
+            print_wrapped(reason, indent="  ")
