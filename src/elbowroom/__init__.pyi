@@ -50,8 +50,6 @@ from elbowroom.api.profiles import show_profile as show_profile
 from elbowroom.api.recording_cost import overhead_figures as overhead_figures
 from elbowroom.api.recording_cost import save_overhead_figure as save_overhead_figure
 from elbowroom.api.recording_cost import trace_overhead as trace_overhead
-from elbowroom.api.schemas import schema as schema
-from elbowroom.api.schemas import schema_names as schema_names
 from elbowroom.api.simulation import simulate as simulate
 from elbowroom.api.simulation import simulated_figure as simulated_figure
 from elbowroom.api.simulation import simulated_node as simulated_node
@@ -60,9 +58,6 @@ from elbowroom.api.steps import overlap as overlap
 from elbowroom.api.steps import overlap_predicted as overlap_predicted
 from elbowroom.api.steps import overlap_table as overlap_table
 from elbowroom.api.steps import save_overlap_figure as save_overlap_figure
-from elbowroom.api.studies import study as study
-from elbowroom.api.studies import study_names as study_names
-from elbowroom.api.studies import study_plan as study_plan
 from elbowroom.api.trace_overlaps import compare_trace_overlaps as compare_trace_overlaps
 from elbowroom.api.trace_overlaps import save_trace_overlap as save_trace_overlap
 from elbowroom.api.trace_overlaps import trace_overlap as trace_overlap
@@ -88,6 +83,8 @@ from elbowroom.explain.explanation import Explanation as Explanation
 from elbowroom.launch.simulator import simulate_factorization as simulate_factorization
 from elbowroom.measure.prepared import Prepared as Prepared
 from elbowroom.results.comparison import Change as Change
+from elbowroom.studies.document import StudyDocument as StudyDocument
+from elbowroom.studies.document import StudyPlan as StudyPlan
 from elbowroom.verbs.broadcasts import simulate_broadcast as simulate_broadcast
 from elbowroom.verbs.broadcasts import tune_broadcasts as tune_broadcasts
 from elbowroom.verbs.explain import explanation_figures as explanation_figures
@@ -106,7 +103,10 @@ from elbowroom.verbs.run_folder import Run as Run
 from elbowroom.verbs.run_folder import open as open
 from elbowroom.verbs.run_folder import step_table as step_table
 from elbowroom.verbs.saving import save as save
+from elbowroom.verbs.schemas import schema as schema
+from elbowroom.verbs.schemas import schema_names as schema_names
 from elbowroom.verbs.show import ListedRun as ListedRun
+from elbowroom.verbs.study import study_names as study_names
 from pathlib import Path as Path
 
 __version__: str
@@ -278,4 +278,62 @@ def run(
 
     `resume`: measures what an interrupted run still lacks, within `budget` seconds from now; without it,
     in what is left of the run's own budget.
+    """
+
+def study(
+    paper: str | None = None,
+    *,
+    out: str | None = None,
+    resume: str | None = None,
+    dry_run: bool = False,
+    only: tuple[str, ...] = (),
+    quick: bool = False,
+    repeat: int | None = None,
+    starts: int | None = None,
+    turbo: str | None = None,
+    governor: str | None = None,
+    budget: float | None = None,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: tuple[str, ...] = (),
+    hostfile: str | None = None,
+    machine: str | None = None,
+    noise: float | None = None,
+    seed: int | None = None,
+    patience: float | None = None,
+    tell: Callable[[str], object] = ...,
+) -> StudyDocument:
+    """Measures all runs behind a paper's figures into one folder, judges its statements, and writes
+    report.html and results.json there.
+
+    A folder with the same study is continued: what is measured is kept. `resume` names it in place of
+    `paper`. `only`: labels of the figures and tables to make (`Fig. 4a`). `quick`: few repetitions, short
+    windows and fewer points; `budget`: seconds for all runs together; `starts`: each run starts its
+    program so often; `turbo`, `governor`: set during runs about frequencies.
+    UsageError for an unknown paper, and for a folder of other settings or of another machine.
+    """
+
+def study_plan(
+    paper: str | None = None,
+    *,
+    out: str | None = None,
+    only: tuple[str, ...] = (),
+    quick: bool = False,
+    repeat: int | None = None,
+    starts: int | None = None,
+    turbo: str | None = None,
+    governor: str | None = None,
+    budget: float | None = None,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: tuple[str, ...] = (),
+    hostfile: str | None = None,
+    machine: str | None = None,
+    noise: float | None = None,
+    seed: int | None = None,
+    patience: float | None = None,
+    tell: Callable[[str], object] = ...,
+) -> StudyPlan:
+    """What a study would measure here and how long that takes, at most `budget` seconds; for each figure
+    and table whether this machine can show and judge it, with the reason if it cannot. Measures nothing.
     """

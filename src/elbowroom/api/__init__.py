@@ -82,7 +82,7 @@ PUBLIC = {
         "elbowroom.verbs.joined_runs": ("JoinedRuns", "join_runs"),
         "elbowroom.verbs.run_folder": ("Run", "open", "step_table"),
         "elbowroom.verbs.show": ("ListedRun", "list_runs"),
-        "elbowroom.api.schemas": ("schema", "schema_names"),
+        "elbowroom.verbs.schemas": ("schema", "schema_names"),
         "elbowroom.api.simulation": (
             "simulate",
             "simulated_figure",

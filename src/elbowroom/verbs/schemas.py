@@ -1,0 +1,181 @@
+"""The JSON Schema of each document that elbowroom reads or writes, generated from the types in use."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import msgspec
+
+from elbowroom.errors import UsageError, closest
+from elbowroom.schemas import json_schema
+
+_DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
+    "advice": ("advice: what `advise --json` prints and `advise -o` writes", "advise.advice:Advice"),
+    "broadcast": (
+        "simulated broadcast: what `broadcast simulate --json` prints",
+        "broadcast.simulated:BroadcastDocument",
+    ),
+    "factorization": (
+        "simulated factorization: what `broadcast factorize --json` prints",
+        "broadcast.factorizations:FactorizationDocument",
+    ),
+    "broadcast-network": (
+        "network for broadcasts: what `broadcast tune` prints with --json and writes with -o",
+        "broadcast.network:NetworkDocument",
+    ),
+    "broadcast-bench": (
+        "measured broadcasts: one entry of what `broadcast bench --json` prints",
+        "broadcast.measured:BroadcastEntry",
+    ),
+    "calibrate": ("calibration: what `calibrate --json` prints", "api.calibration:CalibrationDocument"),
+    "compare": ("comparison of runs: what `compare --json` prints", "results.comparison:Comparison"),
+    "diagnosis": ("diagnosed program: what `diagnose --json` prints", "api.diagnosis:Diagnosis"),
+    "doctor": ("this machine: what `doctor --json` prints", "api.machines:Diagnoses"),
+    "dry-run": ("what a run would do: what `run --dry-run --json` prints", "verbs.run:DryRun"),
+    "planned-starts": (
+        "what would be built and started: what other commands print with --dry-run --json",
+        "measure.planned_starts:PlannedStarts",
+    ),
+    "error": ("error: what a command that fails prints with --json", "api.failure:ErrorDocument"),
+    "explanation": ("explanation: what `explain --json` prints", "explain.explanation:Explanation"),
+    "evaluate": ("errors of models: what `evaluate --json` prints", "api.calibration:EvaluationDocument"),
+    "fit": ("fitted models: what `fit --json` prints", "api.calibration:FitDocument"),
+    "files": ("files that a command wrote: what `export --json` prints", "verbs.report:FileList"),
+    "gpu-advice": (
+        "advice for a job of an accelerator: what `advise --json` prints",
+        "advise.gpu_job:GpuAdvice",
+    ),
+    "gpu-evaluate": (
+        "errors of an accelerator's model: what `evaluate --json` prints",
+        "api.gpu_models:GpuEvaluationDocument",
+    ),
+    "gpu-penalties": (
+        "slowdowns of kernels and copies: what `export --format gpu-penalties` writes",
+        "models.gpu.penalties:PenaltyTable",
+    ),
+    "gpu-prediction": (
+        "predicted cases on an accelerator: what `predict --gpu --json` prints",
+        "api.gpu_models:GpuPredictionDocument",
+    ),
+    "job": (
+        "job.toml: what a job does, how it runs now, and what it may choose",
+        "advise.job:JobFile",
+        "advise.gpu_job:GpuJobFile",
+    ),
+    "list": ("runs in a folder: what `list --json` prints", "verbs.show:RunList"),
+    "machine": ("virtual machine: what `machine show --json` prints", "api.machines:VirtualMachineDocument"),
+    "machines": ("virtual machines: what `machine list --json` prints", "api.machines:VirtualMachineList"),
+    "manifest": ("manifest.json of a run folder", "store.folder:Manifest"),
+    "model": ("M.json: models fitted to a run", "models.document:Document"),
+    "overlap": (
+        "overlapped steps: what `overlap --json` prints",
+        "api.step_documents:StepDocument",
+        "api.step_documents:PredictedStepDocument",
+        "api.step_documents:StepTableDocument",
+    ),
+    "colocation": (
+        "measured slowdowns of pairs: what `colocate measure --json` prints",
+        "schedule.measured:MeasuredMatrix",
+    ),
+    "colocation-plan": (
+        "what `colocate measure --dry-run --json` prints",
+        "api.colocation_measurement:PlannedRuns",
+    ),
+    "colocation-forecast": (
+        "slowdowns of pairs: what `colocate predict --json` prints",
+        "api.colocation_forecast:ForecastDocument",
+    ),
+    "nic-calibration": (
+        "a calibrated NIC: what `profile calibrate` prints and writes",
+        "profile.calibration:Calibration",
+    ),
+    "pairing": (
+        "pairs of applications: what `colocate schedule --matrix --json` prints",
+        "schedule.pairing:Pairing",
+    ),
+    "plans": ("named plans: what `plans --json` prints", "verbs.show:PlanList"),
+    "prediction": (
+        "predictions: what `predict --json` prints",
+        "api.predictions:SituationDocument",
+        "api.predictions:SituationsDocument",
+        "api.predictions:LoadDocument",
+    ),
+    "profile": ("profile.json of a profile folder", "profile.manifest:Manifest"),
+    "profile-memory": (
+        "memory.json of a profile folder: samples of memory traffic",
+        "profile.memory_traffic:MemoryTraffic",
+    ),
+    "profile-summary": ("profile: what `profile show --json` prints", "profile.summary:ProfileSummary"),
+    "profile-record": (
+        "profiled program: what `profile --json -- CMD` prints",
+        "api.profiles:ProfileRecordDocument",
+    ),
+    "samples": (
+        "samples.jsonl of a run folder: line 1 is a header, every other line is one repetition of a point",
+        "store.journal:JournalHeader",
+        "store.journal:WrittenLine",
+    ),
+    "schedule": (
+        "jobs on nodes: what `colocate schedule JOBS.toml --json` prints and -o writes",
+        "schedule.plan:SchedulePlan",
+    ),
+    "show": ("results of a run: what `show --json` prints", "verbs.run_folder:show_type"),
+    "simulate": ("simulated curves: what `simulate --json` prints", "api.simulation:SimulationDocument"),
+    "simulated-node": (
+        "simulated node: what `simulate --parameters --json` prints",
+        "api.simulation:NodeDocument",
+    ),
+    "study": ("study of a paper: what `study --json` prints", "studies.document:StudyDocument"),
+    "study-folder": ("study.json of a study's folder", "measure.study:StudyFolder"),
+    "study-plan": (
+        "what a study would measure: what `study --dry-run --json` prints",
+        "studies.document:StudyPlan",
+    ),
+    "trace-activity": (
+        "activity in a trace: what `trace activity --json` prints",
+        "trace.activity_figures:ActivityOverTime",
+    ),
+    "trace-check": ("check of a trace: what `trace check --json` prints", "trace.documents:TraceCheck"),
+    "trace-merge": ("merged trace: what `trace merge --json` prints", "api.traces:MergeDocument"),
+    "trace-flushes": ("cost of flushes: what `trace flushes --json` prints", "trace.flushes:FlushCosts"),
+    "trace-overhead": ("cost of recording: what `trace overhead --json` prints", "trace.overhead:Overhead"),
+    "trace-overlap": (
+        "overlap in a trace: what `trace overlap --json` prints",
+        "trace.overlap.document:TraceOverlap",
+    ),
+    "trace-overlap-comparison": (
+        "overlap in two traces: what `trace overlap --compare --json` prints",
+        "trace.overlap.document:OverlapComparison",
+    ),
+    "trace-record": (
+        "traced program: what `trace record --json` prints",
+        "api.trace_recorder:RecordDocument",
+    ),
+    "trace-stat": ("statistics of a trace: what `trace stat --json` prints", "trace.documents:Stat"),
+    "trace-sync": ("clocks of a trace: what `trace sync --json` prints", "trace.documents:Sync"),
+    "what-if": ("predicted changes: what `profile what-if --json` prints", "api.what_if:WhatIf"),
+}
+"""By name: the title, and where the type is; several where a command or the lines of a file have different
+ones. A function returns a type that experiments add to.
+"""
+
+
+def schema_names() -> tuple[str, ...]:
+    """The documents that have a JSON Schema."""
+    return tuple(_DOCUMENTS)
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a document, as plain data; UsageError for a name that is not in `schema_names`."""
+    if name not in _DOCUMENTS:
+        raise UsageError("is not a document", field="schema", value=name, hint=closest(name, _DOCUMENTS))
+    title, *places = _DOCUMENTS[name]
+    return json_schema(*map(_type_at, places), title=title)
+
+
+def _type_at(place: str) -> type[msgspec.Struct]:
+    module, name = place.split(":")
+    declared = getattr(importlib.import_module(f"elbowroom.{module}"), name)
+    kind: type[msgspec.Struct] = declared if isinstance(declared, type) else declared()
+    return kind
