@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import click
 
 from elbowroom import __version__
-from elbowroom.cli.options import Group
+from elbowroom.cli.options import SETTINGS, Group
 
 COMMANDS = {
     "doctor": ("machines", "Check this machine, with a hint for each problem."),
@@ -46,6 +47,17 @@ COMMANDS = {
 
 A module of `cli`; `verbs.NAME` declares it; "group": see GROUPS.
 """
+
+
+GOALS = {
+    "Measure": ("doctor", "plans", "run", "study", "calibrate", "import"),
+    "Read results": ("show", "list", "compare", "explain", "report", "export"),
+    "Improve a program": ("diagnose", "profile", "trace", "advise", "nic"),
+    "Predict and share nodes": ("fit", "evaluate", "predict", "overlap", "colocate"),
+    "Simulate": ("machine", "simulate", "broadcast"),
+    "Read and set up": ("help", "manual", "completion", "schema"),
+}
+"""The commands by what a user wants, as `elbowroom --help` lists them."""
 
 
 class GroupEntry(NamedTuple):
@@ -116,15 +128,17 @@ def _group(name: str) -> Group:
 
 
 class Root(Group):
-    """Lists the commands without importing them."""
+    """Lists the commands by goal, as wide as the terminal, without importing them."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Their names and summaries."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+        """Their names and summaries; the column of names is as wide for every goal."""
+        width = max(map(len, COMMANDS))
+        for goal, names in GOALS.items():
+            with formatter.section(goal):
+                formatter.write_dl([(name.ljust(width), COMMANDS[name][1]) for name in names])
 
 
-@click.group(cls=Root)
+@click.group(cls=Root, context_settings={**SETTINGS, "max_content_width": sys.maxsize})
 @click.version_option(__version__, "-V", "--version", prog_name="elbowroom")
 def group() -> None:
     """Measure, explain and predict how computation and communication slow each other down.

@@ -23,7 +23,8 @@ from elbowroom.errors import UsageError
 from elbowroom.files import check_output, try_output
 from elbowroom.quantities import MOST_REPETITIONS, parse_duration
 
-_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+"""Of the context of every command."""
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LARGEST = 2**63 - 1
@@ -80,7 +81,7 @@ class Command(click.Command):
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **{"context_settings": _SETTINGS, **options})
+        super().__init__(*arguments, **{"context_settings": SETTINGS, **options})
         for parameter in self.params:
             if parameter.type is click.STRING:
                 parameter.type = _Text()
@@ -171,7 +172,7 @@ class Group(click.Group):
     command_class = Command
 
     def __init__(self, *arguments: Any, default_command: str | None = None, **options: Any) -> None:
-        super().__init__(*arguments, **{"context_settings": _SETTINGS, "no_args_is_help": False, **options})
+        super().__init__(*arguments, **{"context_settings": SETTINGS, "no_args_is_help": False, **options})
         self._default_command = default_command
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from elbowroom import api, cli
-from elbowroom.cli.commands import COMMANDS, GROUPS, group
+from elbowroom.cli.commands import COMMANDS, GOALS, GROUPS, group
 from elbowroom.cli.options import OTHER_WORDS
 from elbowroom.quantities import parse_cores
 from elbowroom.verbs import run_tables
@@ -63,6 +63,21 @@ def test_a_command_imports_no_module_of_others() -> None:
 
 def test_the_list_of_commands_imports_no_module_of_a_command() -> None:
     assert imported("--help") & {*COMMAND_MODULES, "msgspec"} == set()
+
+
+def test_the_list_of_commands_has_every_command_once_below_a_goal() -> None:
+    assert sorted(name for names in GOALS.values() for name in names) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 160])
+def test_the_list_of_commands_is_as_wide_as_the_terminal(
+    columns: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert cli.run(["--help"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert columns - 20 < max(map(len, lines)) <= columns - 2
+    assert all(f"{goal}:" in lines for goal in GOALS)
 
 
 def test_the_summary_of_a_command_fits_a_line() -> None:
