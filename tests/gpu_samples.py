@@ -86,4 +86,6 @@ def two_node_part() -> GpuPart:
 def document(part: GpuPart) -> Document:
     """A model file of an accelerator alone."""
     shape = Shape(name="made", cores_first_socket=16, numa_per_socket=1, sockets=2)
-    return fitting.accelerator(part, shape, Provenance(run="r"), "none.", created="2026-01-01T00:00:00")
+    return fitting.accelerator_document(
+        part, shape, Provenance(run="r"), "none.", created="2026-01-01T00:00:00"
+    )

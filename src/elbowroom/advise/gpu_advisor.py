@@ -25,6 +25,7 @@ from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
 from elbowroom.models.gpu.case import LINKS
 from elbowroom.models.gpu.model import GpuModel
+from elbowroom.models.gpu.model import model as accelerator_model
 from elbowroom.models.load import Computing, Copy, Load
 from elbowroom.models.predict import predict_loads
 from elbowroom.quantities import percent, short_time
@@ -42,14 +43,8 @@ def advise_gpu(document: Document, job: GpuJob, *, model: str = "") -> GpuAdvice
 
     UsageError where no setup that the job may choose can be answered, or the present one cannot.
     """
-    part = document.gpu
-    if part is None:
-        raise UsageError(
-            f"the model of {document.machine.name} has no accelerator",
-            field="gpu",
-            hint="measure one, and fit it: elbowroom run gpu-overlap --out RUN; elbowroom fit RUN",
-        )
-    device = GpuModel(part)
+    device = accelerator_model(document)
+    part = device.part
     setups, left_out = setups_of(device, job)
     if not setups:
         reasons = "; ".join(left_out) or "no way moves data so"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from elbowroom.api.gpu_models import gpu_part
 from elbowroom.cli.console import chatter
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides
@@ -28,6 +27,7 @@ from elbowroom.models.base import Provenance
 from elbowroom.models.copy_rows import copy_rows
 from elbowroom.models.document import Document
 from elbowroom.models.evaluate import ErrorTable
+from elbowroom.models.gpu.samples import AcceleratorRuns, accelerator_runs
 from elbowroom.models.published import MachineErrors
 from elbowroom.models.run_data import collect, layout_of
 from elbowroom.plan.kernels import find
@@ -113,30 +113,34 @@ def _fit(
     least: int = 1,
 ) -> Model:
     """The model of these runs, which must have `least` points; errors as `fit`."""
-    gpu = gpu_part(sources, sms)
+    accelerator = accelerator_runs(
+        [(item.points(), item.manifest.hello.get("gpu") or {}) for item in sources], sms
+    )
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     try:
         collected = pooled(sources, kernel, size, store_factor.measured if store_factor else msgspec.UNSET)
     except UsageError as error:
-        if gpu is None or kernel is not None or size is not None:
+        if accelerator is None or kernel is not None or size is not None:
             raise
         layout = layout_of(sources[0].machine)
-        source = _provenance(sources, layout.nodes)
-        document = fitting.accelerator(gpu, layout.shape, source, error.sentence(), created=created)
+        source = _provenance(sources, layout.nodes, accelerator)
+        gpu = fitting.accelerator_part(source)
+        reason = error.sentence()
+        document = fitting.accelerator_document(gpu, layout.shape, source, reason, created=created)
     else:
         if computing is not None:
             more = (*collected.loads, *computing(collected))
             collected = msgspec.structs.replace(collected, loads=more)
-        if gpu is None and len(collected.curves.rows) + len(collected.loads) < least:
+        if accelerator is None and len(collected.curves.rows) + len(collected.loads) < least:
             raise UsageError(
                 "has one measured point, which determines no model",
                 field="run",
                 value=str(sources[0].path),
                 hint="measure more numbers of cores: elbowroom run model (on a machine with more cores)",
             )
-        source = _provenance(sources, collected.layout.nodes, collected)
+        source = _provenance(sources, collected.layout.nodes, accelerator, collected)
         with status.computing("fitting the models"):
-            document = fitting.fit(collected.curves, source, created=created, gpu=gpu)
+            document = fitting.fit(collected.curves, source, created=created)
         if store_factor is not None:
             known = (*document.validity, store_factor.sentence)
             document = msgspec.structs.replace(document, validity=known)
@@ -144,7 +148,10 @@ def _fit(
 
 
 def _provenance(
-    sources: Sequence[Run], nodes: tuple[int, ...], collected: FitData | None = None
+    sources: Sequence[Run],
+    nodes: tuple[int, ...],
+    accelerator: AcceleratorRuns | None,
+    collected: FitData | None = None,
 ) -> Provenance:
     """Where the data of these runs comes from."""
     source = Provenance(
@@ -154,6 +161,7 @@ def _provenance(
         nodes=nodes,
         doubts=tuple(reason for source in sources for reason in source.verdict.reasons),
         with_runs=tuple(str(source.path) for source in sources[1:]),
+        accelerator=accelerator,
     )
     if collected is None:
         return source

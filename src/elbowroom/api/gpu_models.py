@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,10 +18,9 @@ from elbowroom.models.gpu.case import DeviceCase as DeviceCase
 from elbowroom.models.gpu.case import parse_shape as parse_shape
 from elbowroom.models.gpu.evaluate import GpuErrorTable
 from elbowroom.models.gpu.evaluate import evaluate as evaluated
-from elbowroom.models.gpu.fit import fit
 from elbowroom.models.gpu.model import GpuModel
 from elbowroom.models.gpu.model import GpuPrediction as GpuPrediction
-from elbowroom.models.gpu.part import GpuPart
+from elbowroom.models.gpu.model import model as accelerator_model
 from elbowroom.models.gpu.penalties import penalty_table
 from elbowroom.models.gpu.samples import links, samples
 from elbowroom.models.load import Copy, LoadRow, parse_copy
@@ -36,67 +35,9 @@ TRIAD = "triad"
 """The kernel that cores and accelerators both have."""
 
 
-def gpu_part(runs: Sequence[Run], sms: int | None = None) -> GpuPart | None:
-    """The model of the accelerator that these runs measured; None where they measured none. `sms`: its
-    multiprocessors, where the runs do not say it.
-
-    UsageError where there are cases but none that a model can be fitted to, and where the number of SMs is
-    not known, or `sms` is given without such cases.
-    """
-    points = [item for run in runs for item in run.points()]
-    measured, left_out = samples(points)
-    rates = links(points)
-    if not measured and not rates:
-        if sms is not None:
-            raise UsageError(
-                "is only valid with runs of an accelerator", field="sms", value=sms, hint="leave it out"
-            )
-        return None
-    known = {device["sms"] for run in runs if (device := device_of(run)).get("sms")}
-    if sms is not None and sms < 2:
-        raise UsageError("is no number of SMs", field="sms", value=sms, hint="give 2 or more")
-    if len(known) > 1:
-        raise UsageError(
-            f"the runs are of accelerators with {' and '.join(map(str, sorted(known)))} SMs",
-            field="run",
-            hint="fit the runs of one accelerator together, others apart",
-        )
-    if sms is None and not known:
-        raise UsageError(
-            "the runs do not say how many SMs the accelerator has", field="sms", hint="add --sms N"
-        )
-    first = runs[0]
-    return fit(
-        measured,
-        sms if sms is not None else int(known.pop()),
-        links=rates,
-        device=str(device_of(first).get("name", "")),
-        run=str(first.path),
-        origin="virtual" if first.machine.virtual else "measured",
-        left_out=left_out,
-    )
-
-
-def device_of(run: Run) -> dict[str, Any]:
-    """What a run says of its accelerator: `name`, `sms`; empty where it says nothing."""
-    said: dict[str, Any] = dict(run.manifest.hello.get("gpu") or {})
-    device = dict(said.get("device") or said)
-    if "sms" not in device:
-        counts = {item.facts["sms"] for item in run.points() if "sms" in item.facts}
-        device |= {"sms": int(counts.pop())} if len(counts) == 1 else {}
-    return device
-
-
 def gpu_model(model: Model) -> GpuModel:
     """The model of the accelerator in a file; UsageError where it has none."""
-    part = model.document.gpu
-    if part is None:
-        raise UsageError(
-            f"the model of {model.machine.name} has no accelerator",
-            field="gpu",
-            hint="measure one, and fit it: elbowroom run gpu-overlap --out RUN; elbowroom fit RUN",
-        )
-    return GpuModel(part)
+    return accelerator_model(model.document)
 
 
 def predict_cases(model: Model, cases: Sequence[DeviceCase]) -> list[GpuPrediction]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from elbowroom.models.curves import STREAMS
 from elbowroom.models.document import Document, Origin
+from elbowroom.models.gpu.samples import AcceleratorRuns
 from elbowroom.models.load import Load, LoadPrediction, LoadRow
 from elbowroom.models.message_size import MessageBandwidth
 from elbowroom.models.prediction import NORMAL_90
@@ -26,7 +27,8 @@ Array = NDArray[np.float64]
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Where curves come from: what Calibration says and the curves do not. `doubts`: why the run itself is
     not trusted; `sizes`: messages alone, of all sizes; `loads`: runs of other loads than situations;
-    `intensity` (flop/B), `pattern`, `with_runs`, `store_factor`: as FitData and Calibration have them.
+    `intensity` (flop/B), `pattern`, `with_runs`, `store_factor`: as FitData and Calibration have them;
+    `accelerator`: what the runs measured of one.
     """
 
     run: str = ""
@@ -41,6 +43,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str = "receive"
     with_runs: tuple[str, ...] = ()
     store_factor: float | msgspec.UnsetType = msgspec.UNSET
+    accelerator: AcceleratorRuns | None = None
 
 
 class LoadDraws(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from elbowroom.models.curves import Curves, Shape
 from elbowroom.models.document import Calibration, Document, Models, models_of
 from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.message_size import MessageSize
-from elbowroom.models.registry import MODELS
+from elbowroom.models.registry import MODELS, names
 from elbowroom.models.sizes import law
 from elbowroom.models.threshold.law import Parameters, ThresholdPart
 from elbowroom.quantities import format_size
@@ -26,15 +26,21 @@ FAR = 0.1
 """Mean relative error of a model, held out, above which it is said."""
 
 
-def fit(curves: Curves, source: Provenance, *, created: str, gpu: GpuPart | None = None) -> Document:
-    """Fits every model that the curves allow; what cannot be fitted is said in `validity`. `gpu`: the model
-    of the machine's accelerator, which the document carries beside them.
+ACCELERATOR = "gpu"
+"""The kind of model whose part a document has beside its `models`."""
 
-    Raises UsageError, that of the first model, where none can be fitted.
+
+def fit(curves: Curves, source: Provenance, *, created: str) -> Document:
+    """Fits every model that the curves and the runs of an accelerator allow; what cannot be fitted is said in
+    `validity`.
+
+    Raises UsageError, that of the first model of loads, where none of these can be fitted, and that of the
+    accelerator's model.
     """
     parts: dict[str, Any] = {}
     refused: dict[str, UsageError] = {}
-    for kind in reversed(MODELS.all()):
+    gpu = accelerator_part(source)
+    for kind in (MODELS.get(name) for name in reversed(names())):
         try:
             parts[kind.name] = kind.fit(curves, source)
         except UsageError as error:
@@ -57,7 +63,15 @@ def fit(curves: Curves, source: Provenance, *, created: str, gpu: GpuPart | None
     )
 
 
-def accelerator(gpu: GpuPart, shape: Shape, source: Provenance, reason: str, *, created: str) -> Document:
+def accelerator_part(source: Provenance) -> GpuPart | None:
+    """The model of the accelerator that the runs measured, if they measured one; UsageError of its fit."""
+    part: GpuPart | None = MODELS.get(ACCELERATOR).fit(None, source)
+    return part
+
+
+def accelerator_document(
+    gpu: GpuPart | None, shape: Shape, source: Provenance, reason: str, *, created: str
+) -> Document:
     """The document of a run that measured an accelerator only; `reason`: why there is no other model."""
     only = f"Only the accelerator was measured, and only cases on it are predicted: {reason}"
     return Document(

@@ -15,9 +15,6 @@ from elbowroom import models, plugins
 
 if TYPE_CHECKING:
     from elbowroom.models.document import Document
-if TYPE_CHECKING:
-    from elbowroom.models.base import ContentionModel
-    from elbowroom.models.document import Document
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +22,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     `elbowroom.models`.
 
     `title`: in reports; `module` has its `fit` and `model`; `faithful`: it can also answer by the equations
-    as published; the model with the highest `preference` of a document is the default.
+    as published; the model with the highest `preference` of a document is the default; `cases`: it is asked
+    for cases on an accelerator (gpu/case.py) and not for loads.
     """
 
     name: str
@@ -33,15 +31,17 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     module: str
     faithful: bool = False
     preference: int = 0
+    cases: bool = False
 
     def fit(self, *data: Any) -> Any:
-        """Its part of M.json, of curves and where they come from; UsageError where they do not allow it."""
+        """Its part of M.json, of curves and where they come from; UsageError where they do not allow it. None
+        where they tell nothing of what it models.
+        """
         return import_module(self.module).fit(self.name, *data)
 
-    def model(self, document: Document, *, faithful: bool = False) -> ContentionModel:
-        """The model of that document."""
-        model: ContentionModel = import_module(self.module).model(document, self.name, faithful)
-        return model
+    def model(self, document: Document, *, faithful: bool = False) -> Any:
+        """The model of that document: a ContentionModel (base.py), or that of cases."""
+        return import_module(self.module).model(document, self.name, faithful)
 
 
 @cache
@@ -60,11 +60,16 @@ MODELS = plugins.Registry(
     own=lambda name: _own()[name],
     added=plugins.instance_of(Kind),
 )
-names = MODELS.names
+
+
+def names() -> tuple[str, ...]:
+    """The models that are asked for loads, best first."""
+    own = _own()
+    return tuple(name for name in MODELS.names() if name not in own or not own[name].cases)
 
 
 def fitted_models(document: Document) -> tuple[str, ...]:
-    """The models that a document holds, best first."""
+    """The models of loads that a document holds, best first."""
     return tuple(name for name in names() if document.models.part(name) is not None)
 
 

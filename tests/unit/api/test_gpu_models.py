@@ -12,7 +12,11 @@ import pytest
 from elbowroom.api import gpu_models, machine_models
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Core, Machine, NumaNode
+from elbowroom.models.base import Provenance
+from elbowroom.models.fit import accelerator_part
 from elbowroom.models.gpu.case import DeviceCase
+from elbowroom.models.gpu.part import GpuPart
+from elbowroom.models.gpu.samples import accelerator_runs
 from elbowroom.models.published import of_published
 from elbowroom.store.models import write_model
 from elbowroom.verbs.model_file import Model
@@ -50,23 +54,29 @@ def run(*points: Any, **hello: Any) -> Any:
     )
 
 
+def fitted(runs: Any, sms: int | None = None) -> GpuPart | None:
+    """The part of a model that `fit` makes of these runs."""
+    facts = [(item.points(), item.manifest.hello.get("gpu") or {}) for item in runs]
+    return accelerator_part(Provenance(run="runs/made", accelerator=accelerator_runs(facts, sms)))
+
+
 POINTS = [idle(sms, 1 - sms / 100, sms=100.0) for sms in (4, 8, 16, 32)]
 
 
 def test_a_run_that_says_its_sms_is_fitted() -> None:
-    part = gpu_models.gpu_part([run(*POINTS)])
+    part = fitted([run(*POINTS)])
     assert part is not None
     assert (part.sms, len(part.measured), part.origin) == (100, 4, "measured")
 
 
 def test_what_the_program_says_of_its_device_names_it() -> None:
-    part = gpu_models.gpu_part([run(*POINTS, gpu={"device": {"name": "made GPU", "sms": 100}})])
+    part = fitted([run(*POINTS, gpu={"device": {"name": "made GPU", "sms": 100}})])
     assert part is not None
     assert part.device == "made GPU"
 
 
 def test_runs_without_an_accelerator_have_no_model_of_one() -> None:
-    assert gpu_models.gpu_part([run()]) is None
+    assert fitted([run()]) is None
 
 
 @pytest.mark.parametrize(
@@ -80,17 +90,17 @@ def test_runs_without_an_accelerator_have_no_model_of_one() -> None:
 )
 def test_a_number_of_sms_that_cannot_be_is_refused(points: Any, sms: int | None, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        gpu_models.gpu_part([run(*points)], sms)
+        fitted([run(*points)], sms)
 
 
 def test_runs_of_different_accelerators_are_refused() -> None:
     other = run(idle(4, 0.9, sms=132.0))
     with pytest.raises(UsageError, match="accelerators with 100 and 132 SMs"):
-        gpu_models.gpu_part([run(*POINTS), other])
+        fitted([run(*POINTS), other])
 
 
 def test_an_evaluation_predicts_by_the_law_and_says_where_a_rule_is_as_good() -> None:
-    part = gpu_models.gpu_part([run(*POINTS)])
+    part = fitted([run(*POINTS)])
     assert part is not None
     model = Model(document(part))
     errors = gpu_models.evaluate_gpu(run(idle(12, 0.88), idle(24, 0.76)), model)

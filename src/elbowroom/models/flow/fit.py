@@ -279,7 +279,7 @@ def _draws(
     problem: _FlowProblem, point: Array, errors: Linear, base: Array, effort: _Effort, seed: int
 ) -> Array:
     """As many draws of the linear approximation as `base` has rows, moved to where they agree with the runs
-    (flow/least_squares.py); with many runs, with some of them from everywhere, that then weigh as much as all.
+    (flow/least_squares.py); with many runs, with some from everywhere, that then weigh as much as all.
     Where FLOW stays, each is beside one of its own draws, `base`.
     """
     rng = np.random.default_rng(seed)

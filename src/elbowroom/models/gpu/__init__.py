@@ -1,1 +1,7 @@
-"""Models of an accelerator: what kernels and copies keep while they share its multiprocessors and memory."""
+"""The accelerator: what kernels and copies keep while they share its multiprocessors and memory."""
+
+from elbowroom.models.registry import Kind
+
+KINDS = (
+    Kind(name="gpu", title="accelerator", module="elbowroom.models.gpu.model", preference=-1, cases=True),
+)

@@ -1,8 +1,8 @@
 """The accelerator's model fitted to samples: parameters with 90 % intervals, draws, and errors held out.
 
 As FLOW: bounded least squares on logarithms with a robust loss and weak priors, draws that agree with the
-samples (flow/least_squares.py). Beside it every product gets the tiles that its samples agree with best, from a
-list of those that libraries use.
+samples (flow/least_squares.py). Beside it every product gets the tiles that its samples agree with best, from
+a list of those that libraries use.
 
 The tiles of matrix products: which of those that libraries use agree with the samples best.
 
@@ -23,7 +23,6 @@ from elbowroom.models.flow.law import Array
 from elbowroom.models.flow.least_squares import Linear, jacobian, linear, settle, solve, spread_of
 from elbowroom.models.flow.prior import Prior
 from elbowroom.models.gpu.case import DeviceCase, check_case
-from elbowroom.models.gpu.evaluate import family_errors
 from elbowroom.models.gpu.law import Cases, arrays
 from elbowroom.models.gpu.part import FamilyErrors, GpuPart, GpuVictim, MeasuredCase
 from elbowroom.models.gpu.problem import (
@@ -32,6 +31,7 @@ from elbowroom.models.gpu.problem import (
     TOGETHER,
     Problem,
     decode,
+    family_errors,
     first_errors,
     groups_of,
     kept_of,

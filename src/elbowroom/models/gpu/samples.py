@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast, get_args, runtime_checkable
 
 import msgspec
 
+from elbowroom.errors import UsageError
 from elbowroom.models.gpu.case import LINKS, ON_DEVICE, DeviceCase, Direction, First, Mover, Victim, ordered
 from elbowroom.results.result import PointResult, Side, Summary
 from elbowroom.stats.interval import Interval
@@ -204,3 +205,62 @@ def _spread(summary: Summary | None) -> float | None:
     if summary is None or summary.width is None or not summary.median > 0:
         return None
     return summary.width / (2 * NORMAL_95 * summary.median)
+
+
+class AcceleratorRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """What runs measured of one accelerator with `sms` SMs, and how many points were left out, by reason."""
+
+    device: str
+    sms: int
+    samples: tuple[GpuSample, ...]
+    links: tuple[LinkRate, ...]
+    left_out: dict[str, int] = {}
+
+
+def accelerator_runs(
+    runs: Sequence[tuple[Sequence[PointResult], Mapping[str, Any]]], sms: int | None = None
+) -> AcceleratorRuns | None:
+    """The cases and links of these runs, each with what its program said of the accelerator; None where they
+    measured none. `sms`: its multiprocessors, where the runs do not say it.
+
+    UsageError where the number of SMs is not known, and where `sms` is given without such runs.
+    """
+    results = [item for points, _ in runs for item in points]
+    measured, left_out = samples(results)
+    rates = links(results)
+    if not measured and not rates:
+        if sms is not None:
+            raise UsageError(
+                "is only valid with runs of an accelerator", field="sms", value=sms, hint="leave it out"
+            )
+        return None
+    devices = [_device(points, facts) for points, facts in runs]
+    known = {device["sms"] for device in devices if device.get("sms")}
+    if sms is not None and sms < 2:
+        raise UsageError("is no number of SMs", field="sms", value=sms, hint="give 2 or more")
+    if len(known) > 1:
+        raise UsageError(
+            f"the runs are of accelerators with {' and '.join(map(str, sorted(known)))} SMs",
+            field="run",
+            hint="fit the runs of one accelerator together, others apart",
+        )
+    if sms is None and not known:
+        raise UsageError(
+            "the runs do not say how many SMs the accelerator has", field="sms", hint="add --sms N"
+        )
+    return AcceleratorRuns(
+        device=str(devices[0].get("name", "")),
+        sms=sms if sms is not None else int(known.pop()),
+        samples=measured,
+        links=rates,
+        left_out=left_out,
+    )
+
+
+def _device(results: Sequence[PointResult], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """`name` and `sms` of a run's accelerator, as far as it says them."""
+    device = dict(facts.get("device") or facts)
+    if "sms" not in device:
+        counts = {item.facts["sms"] for item in results if "sms" in item.facts}
+        device |= {"sms": int(counts.pop())} if len(counts) == 1 else {}
+    return device
