@@ -44,8 +44,7 @@ from elbowroom.models.document import Document
 from elbowroom.models.load import Direction, Load
 from elbowroom.models.load import load_of as load_at
 from elbowroom.models.message_size import MessageBandwidth
-from elbowroom.virtual.credit_calibration import credits
-from elbowroom.virtual.credits import Credits
+from elbowroom.virtual.credits import Credits, credits
 from elbowroom.virtual.loads import load_streams
 
 SIZES = (16_384, 131_072, 1_048_576, 8_388_608)

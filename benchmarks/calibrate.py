@@ -21,7 +21,7 @@ from command import Command
 from elbowroom.api.calibration import calibrate
 from elbowroom.models import published
 from elbowroom.models.predict import situations
-from elbowroom.virtual.credit_calibration import credits
+from elbowroom.virtual.credits import credits
 from elbowroom.virtual.machines import PublishedCurves
 
 

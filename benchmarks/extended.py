@@ -47,8 +47,7 @@ from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.part import FlowPart, LoadPart
 from elbowroom.models.load import Computing, Copy, Load, LoadRow, Messages, load_of
 from elbowroom.models.predict import load_draws, predict_loads
-from elbowroom.virtual.credit_calibration import credits
-from elbowroom.virtual.credits import Credits
+from elbowroom.virtual.credits import Credits, credits
 from elbowroom.virtual.loads import load_streams
 from elbowroom.virtual.machines import of_name
 from elbowroom.virtual.machines import truth_of as truth_with

@@ -36,8 +36,7 @@ from elbowroom.models.curves import Curves, Row, Situation
 from elbowroom.models.evaluate import sample_placements
 from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.model import bands
-from elbowroom.virtual.credit_calibration import credits
-from elbowroom.virtual.credits import Credits
+from elbowroom.virtual.credits import Credits, credits
 from elbowroom.virtual.truth import Truth
 
 Question = Literal["points", "placements", "sockets"]

@@ -52,11 +52,10 @@ from elbowroom.models.evaluate import (
 from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.model import bands
 from elbowroom.models.flow.part import FlowPart
-from elbowroom.models.prediction import Prediction
+from elbowroom.models.load import Prediction
 from elbowroom.models.threshold import fit as threshold_fit
 from elbowroom.stats.interval import Interval
-from elbowroom.virtual.credit_calibration import credits
-from elbowroom.virtual.credits import Credits, DataSide, Network
+from elbowroom.virtual.credits import Credits, DataSide, Network, credits
 from elbowroom.virtual.machines import PublishedCurves
 from elbowroom.virtual.network import Resource
 from elbowroom.virtual.truth import Truth, generator

@@ -31,8 +31,7 @@ from elbowroom.models import published
 from elbowroom.models.curves import Shape
 from elbowroom.models.document import Document
 from elbowroom.models.load import Computing, Load, load_of
-from elbowroom.models.node_sharing import NodeUse, share_node
-from elbowroom.models.shared_cache import Cache, CacheUse, hits_alone, hits_beside
+from elbowroom.models.node_sharing import Cache, CacheUse, NodeUse, hits_alone, hits_beside, share_node
 from elbowroom.virtual.loads import load_streams
 
 INTENSITIES = (0.05, 2.0)

@@ -60,7 +60,7 @@ def line(name: str, repeat: int) -> dict[str, float]:
     from elbowroom.models.curves import Curves, Row, Situation
     from elbowroom.models.flow import fit as flow_fit
     from elbowroom.models.flow.model import bands
-    from elbowroom.virtual.credit_calibration import credits
+    from elbowroom.virtual.credits import credits
     from elbowroom.virtual.truth import generator
 
     truth = credits(published.load(name).model)

@@ -15,8 +15,8 @@ import pytest
 from elbowroom.models import published
 from elbowroom.models.curves import STREAMS, Situation
 from elbowroom.models.document import Document
+from elbowroom.models.load import Prediction
 from elbowroom.models.predict import predict
-from elbowroom.models.prediction import Prediction
 from elbowroom.models.published import of_published
 from elbowroom.quantities import number
 from elbowroom.report.page import Page

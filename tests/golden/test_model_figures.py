@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from elbowroom.draw.figure import Figure
 from elbowroom.models import figures, published
 from elbowroom.models.curves import Row, Situation, Streams
-from elbowroom.models.prediction import Prediction
+from elbowroom.models.load import Prediction
 from elbowroom.models.threshold.law import curve
 from elbowroom.stats.interval import Interval
 

@@ -14,7 +14,7 @@ from elbowroom.models.load import Computing, Copy, Load
 from elbowroom.models.load import Messages as Sent
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.virtual import machines
-from elbowroom.virtual.credit_calibration import credits
+from elbowroom.virtual.credits import credits
 from elbowroom.virtual.definition import Plain
 from elbowroom.virtual.hosts import answers
 from elbowroom.virtual.laws import Exchange, Work, answer

@@ -22,8 +22,8 @@ from elbowroom.advise.setups import load_of, misfit
 from elbowroom.advise.steps import Predictor, gain, rates, steps
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.models.document import Document
+from elbowroom.models.load import NORMAL_90
 from elbowroom.models.predict import load_draws
-from elbowroom.models.prediction import NORMAL_90
 from elbowroom.stats.interval import Interval, around
 
 Array = NDArray[np.float64]

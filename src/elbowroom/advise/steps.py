@@ -33,8 +33,8 @@ from elbowroom.advise.setups import load_of, reference_of
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import STREAMS
 from elbowroom.models.document import Document
+from elbowroom.models.load import NORMAL_90
 from elbowroom.models.predict import load_draws
-from elbowroom.models.prediction import NORMAL_90
 from elbowroom.stats.interval import Interval, around
 
 Array = NDArray[np.float64]

@@ -18,10 +18,9 @@ from elbowroom.models.gpu.case import DeviceCase as DeviceCase
 from elbowroom.models.gpu.case import parse_shape as parse_shape
 from elbowroom.models.gpu.evaluate import GpuErrorTable
 from elbowroom.models.gpu.evaluate import evaluate as evaluated
-from elbowroom.models.gpu.model import GpuModel
+from elbowroom.models.gpu.model import GpuModel, penalty_table
 from elbowroom.models.gpu.model import GpuPrediction as GpuPrediction
 from elbowroom.models.gpu.model import model as accelerator_model
-from elbowroom.models.gpu.penalties import penalty_table
 from elbowroom.models.gpu.samples import links, samples
 from elbowroom.models.load import Copy, LoadRow, parse_copy
 from elbowroom.models.run_data import Layout, layout_of

@@ -13,8 +13,7 @@ import msgspec
 from elbowroom.errors import UsageError, closest
 from elbowroom.machine.identity import MachineDifference, check_same
 from elbowroom.models.document import Document
-from elbowroom.models.node_sharing import NodeUse, Sharing, check_flow, check_use, share_node
-from elbowroom.models.shared_cache import Cache
+from elbowroom.models.node_sharing import Cache, NodeUse, Sharing, check_flow, check_use, share_node
 from elbowroom.profile.analysis import Analysis, summarise
 from elbowroom.profile.forecast import Contended, Contention, Factor
 from elbowroom.quantities import format_size, parse_size

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from elbowroom.models.document import Origin
-from elbowroom.models.load import LoadPrediction
-from elbowroom.models.prediction import PredictedBandwidths, Prediction
+from elbowroom.models.load import LoadPrediction, PredictedBandwidths, Prediction
 from elbowroom.schemas import WRITTEN
 from elbowroom.verbs.model_file import Model
 

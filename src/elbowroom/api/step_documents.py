@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from elbowroom.models.load import Prediction
+from elbowroom.models.overlap.fluid import PredictedStep
 from elbowroom.models.overlap.law import (
     RIVALS,
     Deviation,
@@ -17,8 +19,6 @@ from elbowroom.models.overlap.law import (
     deviations,
     worth,
 )
-from elbowroom.models.overlap.predicted import PredictedStep
-from elbowroom.models.prediction import Prediction
 
 _TIMES = (
     "total", "comp_contended", "comm_contended", "naive_max", "naive_sum", "gain", "overlap",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from elbowroom.draw.files import save
 from elbowroom.models.overlap.figures import over_time, plane
+from elbowroom.models.overlap.fluid import PredictedStep as PredictedStep
+from elbowroom.models.overlap.fluid import predicted_step
 from elbowroom.models.overlap.law import RIVALS as RIVALS
 from elbowroom.models.overlap.law import AcceleratedNode as AcceleratedNode
 from elbowroom.models.overlap.law import OverlappedStep as OverlappedStep
@@ -15,8 +17,6 @@ from elbowroom.models.overlap.law import Trial as Trial
 from elbowroom.models.overlap.law import WorkSplit as WorkSplit
 from elbowroom.models.overlap.law import deviations as deviations
 from elbowroom.models.overlap.law import worth as worth
-from elbowroom.models.overlap.predicted import PredictedStep as PredictedStep
-from elbowroom.models.overlap.predicted import predicted_step
 from elbowroom.store.steps import read_steps
 from elbowroom.verbs.model_file import load_model
 

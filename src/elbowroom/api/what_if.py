@@ -16,8 +16,8 @@ from elbowroom.api.machine_models import check_machine, earlier_model
 from elbowroom.api.profiles import analyse_nodes
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import STREAMS
+from elbowroom.models.load import NORMAL_90
 from elbowroom.models.predict import load_draws
-from elbowroom.models.prediction import NORMAL_90
 from elbowroom.profile.analysis import Analysis
 from elbowroom.profile.steps import find_steps
 from elbowroom.profile.what_if import Bandwidths, NodeTimes, changed_time, node_times

@@ -42,8 +42,8 @@ from elbowroom.measure.results import Results, evaluate
 from elbowroom.measure.source import RecordedSource, Source, Where, choose, with_starpu
 from elbowroom.models import published
 from elbowroom.models.document import Document
+from elbowroom.models.load import Prediction
 from elbowroom.models.predict import predict
-from elbowroom.models.prediction import Prediction
 from elbowroom.models.published import of_published
 from elbowroom.models.run_data import layout_of, situation
 from elbowroom.plan.file import Plan

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from elbowroom.models.curves import STREAMS
 from elbowroom.models.document import Document, Origin
 from elbowroom.models.gpu.samples import AcceleratorRuns
-from elbowroom.models.load import Load, LoadPrediction, LoadRow
+from elbowroom.models.load import NORMAL_90, Load, LoadPrediction, LoadRow
 from elbowroom.models.message_size import MessageBandwidth
-from elbowroom.models.prediction import NORMAL_90
 
 Array = NDArray[np.float64]
 

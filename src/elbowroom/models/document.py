@@ -6,15 +6,16 @@ Flat on purpose: the C library and the page's JavaScript evaluate the models fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.gpu.part import GpuPart
-from elbowroom.models.message_size import MessageSize
+from elbowroom.models.message_size import SIZES_NEEDED, MessageSize, threshold_at
 from elbowroom.models.threshold.law import ThresholdPart
 from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR
 from elbowroom.quantities import format_size
@@ -105,3 +106,60 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     validity: tuple[str, ...] = ()
     message_size: MessageSize | None = None
     gpu: GpuPart | None = None
+
+
+FLOW_MESSAGES = ("comm_first", "comm_second")
+
+
+def at_size(document: Document, size: int) -> Document:
+    """The document with its models for messages of `size` bytes.
+
+    UsageError where the document knows one size only, or the law has no bandwidth for it.
+    """
+    known = document.calibration.size
+    if size == known:
+        return document
+    sizes = document.message_size
+    if sizes is None:
+        raise UsageError(
+            f"is not the size of the model, {format_size(known)}, and it knows no other",
+            field="size",
+            value=format_size(size) if size > 0 else size,
+            hint="fit it with the plan `sizes` too: elbowroom run sizes --out RUN2; elbowroom fit RUN RUN2; "
+            f"or measure at least {SIZES_NEEDED} sizes in one run: --sizes 64KiB,1MiB,64MB",
+        )
+    models = document.models
+    return msgspec.structs.replace(
+        document,
+        models=msgspec.structs.replace(
+            models,
+            threshold=_threshold(models.threshold, document, sizes, size),
+            robust=_threshold(models.robust, document, sizes, size),
+            flow=_flow(models.flow, document, sizes, size),
+        ),
+    )
+
+
+def _threshold(
+    part: ThresholdPart | None, document: Document, sizes: MessageSize, size: int
+) -> ThresholdPart | None:
+    if part is None:
+        return None
+    model = threshold_at(part.model(document.machine), sizes, at=document.calibration.size, size=size)
+    return msgspec.structs.replace(part, local=model.local, remote=model.remote)
+
+
+def _flow(part: FlowPart | None, document: Document, sizes: MessageSize, size: int) -> FlowPart | None:
+    if part is None:
+        return None
+    places = [part.names.index(name) for name in FLOW_MESSAGES if name in part.names]
+
+    def changed(values: Sequence[float]) -> tuple[float, ...]:
+        return tuple(
+            sizes.bandwidth(size, known=value, at=document.calibration.size) if place in places else value
+            for place, value in enumerate(values)
+        )
+
+    return msgspec.structs.replace(
+        part, values=changed(part.values), draws=tuple(changed(draw) for draw in part.draws)
+    )

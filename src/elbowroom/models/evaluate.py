@@ -13,7 +13,7 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation, Streams
-from elbowroom.models.prediction import NORMAL_90, Prediction
+from elbowroom.models.load import NORMAL_90, Prediction
 from elbowroom.models.threshold.law import Threshold, predict
 from elbowroom.stats.interval import Interval
 

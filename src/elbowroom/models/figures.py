@@ -8,7 +8,7 @@ from typing import Literal
 from elbowroom import quantities
 from elbowroom.draw.figure import Axis, Figure, Label, Mark, Series, Side
 from elbowroom.models.curves import STREAMS, Row, Shape, Streams
-from elbowroom.models.prediction import NORMAL_90, Prediction
+from elbowroom.models.load import NORMAL_90, Prediction
 from elbowroom.models.threshold.law import Parameters
 from elbowroom.stats.interval import Interval
 

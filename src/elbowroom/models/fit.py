@@ -12,9 +12,8 @@ from elbowroom.models.base import Provenance
 from elbowroom.models.curves import Curves, Shape
 from elbowroom.models.document import Calibration, Document, Models, models_of
 from elbowroom.models.gpu.part import GpuPart
-from elbowroom.models.message_size import MessageSize
+from elbowroom.models.message_size import MessageSize, fit_if_known
 from elbowroom.models.registry import MODELS, names
-from elbowroom.models.sizes import law
 from elbowroom.models.threshold.law import Parameters, ThresholdPart
 from elbowroom.quantities import format_size
 from elbowroom.version import __version__
@@ -49,7 +48,7 @@ def fit(curves: Curves, source: Provenance, *, created: str) -> Document:
         raise next(iter(refused.values()))
     calibration = _calibration(curves, source)
     models = models_of(parts)
-    sizes = law(source.sizes)
+    sizes = fit_if_known(source.sizes)
     doubts = validity(curves, calibration, models, refused, source.doubts)
     return Document(
         elbowroom=__version__,

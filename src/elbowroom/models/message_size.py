@@ -114,3 +114,8 @@ def threshold_at(model: Threshold, law: MessageSize, *, at: int, size: int) -> T
         return msgspec.structs.replace(side, b_comm_seq=law.bandwidth(size, known=side.b_comm_seq, at=at))
 
     return msgspec.structs.replace(model, local=changed(model.local), remote=changed(model.remote))
+
+
+def fit_if_known(sizes: Sequence[MessageBandwidth]) -> MessageSize | None:
+    """The law that fits those bandwidths; None where too few sizes were measured for it."""
+    return fit(sizes) if len({item.size for item in sizes}) >= SIZES_NEEDED else None

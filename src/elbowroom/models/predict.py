@@ -9,11 +9,9 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.models.base import ContentionModel, LoadDraws
 from elbowroom.models.curves import Shape, Situation
-from elbowroom.models.document import Document
-from elbowroom.models.load import Load, LoadPrediction, check_load, load_at
-from elbowroom.models.prediction import Prediction
+from elbowroom.models.document import Document, at_size
+from elbowroom.models.load import Load, LoadPrediction, Prediction, check_load, load_at
 from elbowroom.models.registry import MODELS, fitted_models
-from elbowroom.models.sizes import at_size
 from elbowroom.quantities import plural
 
 EXTRAPOLATED, VIRTUAL = "extrapolated", "virtual"

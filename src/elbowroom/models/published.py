@@ -15,7 +15,7 @@ from elbowroom.documents import convert, parse_toml
 from elbowroom.errors import UsageError, closest
 from elbowroom.models.curves import Shape
 from elbowroom.models.document import Calibration, Document, Models
-from elbowroom.models.prediction import NORMAL_90
+from elbowroom.models.load import NORMAL_90
 from elbowroom.models.threshold.law import Parameters, Threshold, ThresholdPart
 from elbowroom.version import __version__
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import median
 
 import msgspec
 
@@ -15,7 +16,6 @@ from elbowroom.models.curves import Curves, Row, Shape, Situation
 from elbowroom.models.gpu.samples import GpuWorkload
 from elbowroom.models.load import Computing, Direction, Load, LoadRow, Messages
 from elbowroom.models.message_size import MessageBandwidth
-from elbowroom.models.sizes import observations
 from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR, NONE, Kernel, find
 from elbowroom.points.point import Point
 from elbowroom.quantities import format_cores, format_size
@@ -25,6 +25,11 @@ from elbowroom.results.stores import of_one_machine
 ALIKE = ("processes", "reuse", "core_khz", "uncore_khz", "turbo", "governor")
 """What a load does not say, so that it must be as in the calibrated points."""
 
+COMMUNICATION = (
+    "pattern", "comm_core", "comm_threads", "processes", "reuse", "core_khz", "uncore_khz",
+    "turbo", "governor",
+)  # fmt: skip
+"""What points share that communicated alike, whatever their message size and computation."""
 TWO_WAYS = ("bidirectional", "ring")
 """Patterns that exchange messages both ways at once and count one of them (docs/reference/protocol.md)."""
 
@@ -304,7 +309,7 @@ def collect(
         curves=curves,
         layout=layout,
         left_out=dict(left_out),
-        sizes=observations(results, chosen, layout.nodes),
+        sizes=message_bandwidths(results, chosen, layout.nodes),
         loads=loads,
         unused=unused,
         intensity=base.intensity,
@@ -417,3 +422,25 @@ def _spread(summary: Summary | None) -> float | None:
     if summary is None or summary.width is None:
         return None
     return summary.width / (2 * NORMAL_95 * summary.median)
+
+
+def message_bandwidths(
+    results: Sequence[PointResult], like: object, nodes: Sequence[int]
+) -> tuple[MessageBandwidth, ...]:
+    """Bandwidths of messages alone by node and size: the median over the points that communicated `like`
+    those of the curves (an object with the fields of COMMUNICATION). `nodes`: the system's numbers in order.
+    """
+    bandwidths: dict[tuple[int, int], list[float]] = {}
+    wanted = tuple(getattr(like, field) for field in COMMUNICATION)
+    for item in results:
+        alone = item.comm.alone
+        if item.status != "ok" or item.comm_node not in nodes or alone is None or not alone.median > 0:
+            continue
+        if tuple(getattr(item, field) for field in COMMUNICATION) == wanted:
+            # A latency is half a round trip in us: B/us are MB/s.
+            value = item.size / alone.median if alone.unit == "us" else alone.median
+            bandwidths.setdefault((nodes.index(item.comm_node), item.size), []).append(value)
+    return tuple(
+        MessageBandwidth(node=node, size=size, bandwidth=median(values))
+        for (node, size), values in sorted(bandwidths.items())
+    )

@@ -32,10 +32,10 @@ from elbowroom.models.load import Computing as Computing
 from elbowroom.models.load import Load as Load
 from elbowroom.models.load import LoadPrediction as LoadPrediction
 from elbowroom.models.load import Messages as Messages
+from elbowroom.models.load import Prediction as Prediction
 from elbowroom.models.load import parse_copy as parse_copy
 from elbowroom.models.load import parse_group as parse_group
 from elbowroom.models.predict import FittedModel, chosen, predictor, situations
-from elbowroom.models.prediction import Prediction as Prediction
 from elbowroom.models.published import of_published
 from elbowroom.models.registry import fitted_models
 from elbowroom.models.run_data import collect

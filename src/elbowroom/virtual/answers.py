@@ -18,10 +18,20 @@ from elbowroom.plan.kernels import KERNELS, Kernel, find
 from elbowroom.plan.order import request
 from elbowroom.plan.placement import near_node
 from elbowroom.points.point import Point, Steady, Unit
-from elbowroom.virtual import hosts, programs
+from elbowroom.virtual import hosts
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
-from elbowroom.virtual.effects import HOSTS, Asked, Effect, chosen, name_of, value
+from elbowroom.virtual.effects import (
+    HOSTS,
+    Asked,
+    Effect,
+    answer_accesses,
+    answer_matrices,
+    answer_messages,
+    chosen,
+    name_of,
+    value,
+)
 from elbowroom.virtual.gpu_answers import Host, answer_case, refuse_case
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import machine_of, truth_of
@@ -286,12 +296,12 @@ class VirtualMachine:
         if "extraneous" in fields:
             words = [zlib.crc32(text.encode()) for text in (self.definition.name, unit.point)]
             rng = np.random.default_rng([self.seed, *words, unit.repetition])
-            return programs.accesses(unit, effects, asked, idle.latency_alone, rng)
+            return answer_accesses(unit, effects, asked, idle.latency_alone, rng)
         if "program" in fields and fields["program"]["name"] == "kernels":
             cores = max(1, int(asked.x("n")))
             rates = (cores * self.definition.core_peak, self.definition.local.b_comm_seq)
-            return programs.matrices(unit, effects, asked, rates, factors)
-        record = programs.messages(unit, effects, asked, idle.latency_alone, factors)
+            return answer_matrices(unit, effects, asked, rates, factors)
+        record = answer_messages(unit, effects, asked, idle.latency_alone, factors)
         return record if "program" in fields else _with_polls(record, asked, factors)
 
     def far(self, core: int) -> bool:

@@ -45,11 +45,11 @@ from elbowroom.plan.kernels import find
 from elbowroom.points.point import Unit
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
-from elbowroom.virtual.flows import Flow
 from elbowroom.virtual.gpu import LETTERS, SMS_OF_UNIT, WAYS, Gpu, Side, held, sides_of
 from elbowroom.virtual.laws import unit_of
 from elbowroom.virtual.loads import rates as host_rates
 from elbowroom.virtual.network import Resource, Stream, solve
+from elbowroom.virtual.truth import Flow
 
 CLUSTERS = (8, 4, 2)
 

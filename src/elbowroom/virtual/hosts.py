@@ -17,11 +17,11 @@ from elbowroom.models.load import Computing
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
-from elbowroom.virtual.flows import Flow, StreamRates
 from elbowroom.virtual.laws import RECEPTION_IN_FLIGHT, Exchange, ProcessRates, Work, unit_of
 from elbowroom.virtual.loads import rates
 from elbowroom.virtual.requests import Moment, Requests
 from elbowroom.virtual.requests import rates as request_rates
+from elbowroom.virtual.truth import Flow, StreamRates
 
 Process = tuple[Work, Exchange]
 Network = Credits | Requests

@@ -42,14 +42,12 @@ from collections.abc import Mapping, Sequence
 
 from elbowroom.errors import UsageError
 from elbowroom.models.load import Computing, Copy, Load, check_load
-from elbowroom.virtual.credit_calibration import CREDIT_SLACK, LINK_DELAY
-from elbowroom.virtual.credits import Credits
+from elbowroom.virtual.credits import CREDIT_SLACK, LINK_DELAY, Credits
 from elbowroom.virtual.definition import Definition
-from elbowroom.virtual.flows import Flow, LoadStreams, StreamRates, flows_of
 from elbowroom.virtual.machines import truth_of
 from elbowroom.virtual.network import Resource, Stream, solve
 from elbowroom.virtual.requests import Requests, request_load_streams
-from elbowroom.virtual.truth import Truth
+from elbowroom.virtual.truth import Flow, LoadStreams, StreamRates, Truth, flows_of
 
 
 def served(rate: float, capacity: float, size: float, customers: int) -> tuple[float, float]:

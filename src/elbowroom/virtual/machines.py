@@ -25,8 +25,7 @@ from elbowroom.models.curves import Situation, Streams
 from elbowroom.models.run_data import layout_of
 from elbowroom.models.threshold.law import Threshold, curve
 from elbowroom.plan.placement import near_node
-from elbowroom.virtual import credit_calibration as scaling
-from elbowroom.virtual.credits import Credits
+from elbowroom.virtual.credits import Credits, scaled_network
 from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, Definition, Plain, decode
 from elbowroom.virtual.effects import HOSTS
 from elbowroom.virtual.request_calibration import scaled
@@ -260,7 +259,7 @@ def truth_of(definition: Definition, simulate: Simulate | None = None) -> Truth:
         return Requests(scaled(definition, simulate), simulate)
     network = Credits(
         msgspec.structs.replace(
-            scaling.scaled_network(definition.model),
+            scaled_network(definition.model),
             core_peak=definition.core_peak,
             near_latency=definition.near_latency_us,
             far_latency=definition.far_latency_us,

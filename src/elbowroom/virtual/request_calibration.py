@@ -15,7 +15,7 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.models.load import Computing
 from elbowroom.models.threshold.law import Parameters
-from elbowroom.virtual.credit_calibration import (
+from elbowroom.virtual.credits import (
     CREDIT_SLACK,
     ISSUE_SLACK,
     LINE_FILL_BUFFERS,

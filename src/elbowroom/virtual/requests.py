@@ -21,10 +21,9 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Situation, Streams
 from elbowroom.models.load import Computing, Copy, Load, check_load, load_of
-from elbowroom.virtual.flows import Flow, LoadStreams, StreamRates, flows_of
 from elbowroom.virtual.request_node import LINE, SimulatedNode
 from elbowroom.virtual.simulated import Curve, Latency, Observation, SimulatedRow
-from elbowroom.virtual.truth import Truth, check_situation
+from elbowroom.virtual.truth import Flow, LoadStreams, StreamRates, Truth, check_situation, flows_of
 
 Json = Mapping[str, Any]
 Simulate = Callable[[Json, Sequence[Json]], list[Observation]]

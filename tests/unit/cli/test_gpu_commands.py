@@ -12,7 +12,7 @@ import pytest
 from elbowroom import cli
 from elbowroom.advise.gpu_job import GpuAdvice
 from elbowroom.api.gpu_models import GpuPredictionDocument
-from elbowroom.models.gpu.penalties import PenaltyTable
+from elbowroom.models.gpu.model import PenaltyTable
 from elbowroom.store.models import write_model
 from gpu_samples import document, published_part, two_node_part
 

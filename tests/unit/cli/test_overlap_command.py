@@ -15,11 +15,10 @@ import pytest
 from elbowroom import api, cli
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Situation
+from elbowroom.models.load import Prediction
 from elbowroom.models.overlap.figures import over_time, plane
-from elbowroom.models.overlap.fluid import halo_steps, simulate
+from elbowroom.models.overlap.fluid import halo_steps, predicted_rates, predicted_step, simulate
 from elbowroom.models.overlap.law import OverlappedStep, Trial, deviations
-from elbowroom.models.overlap.predicted import predicted_rates, predicted_step
-from elbowroom.models.prediction import Prediction
 from elbowroom.stats.interval import Interval
 from elbowroom.store.steps import read_steps
 

@@ -14,8 +14,8 @@ from elbowroom.models.base import Provenance
 from elbowroom.models.curves import STREAMS, Situation
 from elbowroom.models.document import Document
 from elbowroom.models.fit import fit
+from elbowroom.models.load import NORMAL_90
 from elbowroom.models.predict import FittedModel, check, predict, predictor, situations
-from elbowroom.models.prediction import NORMAL_90
 from elbowroom.models.published import of_published
 from elbowroom.models.registry import fitted_models
 from elbowroom.models.threshold import law as threshold

@@ -16,7 +16,7 @@ from elbowroom.models.evaluate import (
     sample_placements,
     threshold_predictor,
 )
-from elbowroom.models.prediction import Prediction
+from elbowroom.models.load import Prediction
 from elbowroom.models.threshold.law import curve
 from elbowroom.stats.interval import Interval
 

@@ -16,7 +16,7 @@ from elbowroom.models.flow.fit import fit
 from elbowroom.models.flow.law import INDEX, NAMES
 from elbowroom.models.flow.model import bands
 from elbowroom.models.flow.part import FlowPart
-from elbowroom.virtual.credit_calibration import credits
+from elbowroom.virtual.credits import credits
 from elbowroom.virtual.machines import PublishedCurves
 from elbowroom.virtual.truth import Truth, generator
 from made_flow import situation_rates

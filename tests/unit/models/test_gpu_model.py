@@ -9,8 +9,7 @@ import pytest
 
 from elbowroom.errors import UsageError
 from elbowroom.models.gpu.case import DeviceCase, decode, holds_cases, over_counts, parse_shape
-from elbowroom.models.gpu.model import GpuModel
-from elbowroom.models.gpu.penalties import penalty_table
+from elbowroom.models.gpu.model import GpuModel, penalty_table
 from elbowroom.models.predict import FittedModel
 from elbowroom.store.models import read_model, write_model
 from gpu_samples import document, of_first_product, published_part, two_node_part

@@ -9,8 +9,7 @@ from elbowroom.errors import UsageError
 from elbowroom.models.flow.extras import Extension
 from elbowroom.models.flow.loads import evaluate, prepare
 from elbowroom.models.load import Computing, Load
-from elbowroom.models.node_sharing import CoreDemand, NodeUse, check_use, rates, share_node
-from elbowroom.models.shared_cache import Cache
+from elbowroom.models.node_sharing import Cache, CoreDemand, NodeUse, check_use, rates, share_node
 from made_node_model import CONTROLLER, CORE, node_model
 
 GIGA = 1e9

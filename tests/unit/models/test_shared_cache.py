@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elbowroom.models.shared_cache import Cache, CacheUse, hits, hits_alone, hits_beside
+from elbowroom.models.node_sharing import Cache, CacheUse, hits, hits_alone, hits_beside
 
 CACHE = Cache(size=1 << 20, ways=16)
 

@@ -7,12 +7,12 @@ import pytest
 
 from elbowroom.errors import UsageError
 from elbowroom.models import predict as answering
-from elbowroom.models import sizes as sizing
 from elbowroom.models.curves import Situation
-from elbowroom.models.document import Document
+from elbowroom.models.document import Document, at_size
 from elbowroom.models.flow.part import FlowPart
-from elbowroom.models.message_size import MessageSize
+from elbowroom.models.message_size import MessageSize, fit_if_known
 from elbowroom.models.published import of_published
+from elbowroom.models.run_data import message_bandwidths
 from elbowroom.results.result import PointResult, Side, Summary
 
 LAW = MessageSize(t0=2.0, low=1.9, high=2.1, sizes=(4, 65536, 64_000_000), misfit=0.01)
@@ -46,12 +46,12 @@ def point(size: int, value: float, unit: str = "MB/s", **changes: object) -> Poi
 
 def test_bandwidths_alone_are_taken_by_node_and_size_over_all_points() -> None:
     points = [point(64, 10.0), point(64, 12.0, n=2), point(64, 90.0, n=3), point(4096, 500.0)]
-    outcome = sizing.observations(points, points[0], nodes=(0, 3))
+    outcome = message_bandwidths(points, points[0], nodes=(0, 3))
     assert [(item.node, item.size, item.bandwidth) for item in outcome] == [(1, 64, 12.0), (1, 4096, 500.0)]
 
 
 def test_a_latency_is_a_bandwidth_too() -> None:
-    (outcome,) = sizing.observations([point(64, 2.0, "us")], point(64, 2.0), nodes=(0, 3))
+    (outcome,) = message_bandwidths([point(64, 2.0, "us")], point(64, 2.0), nodes=(0, 3))
     assert outcome.bandwidth == 32.0
 
 
@@ -60,14 +60,14 @@ def test_a_latency_is_a_bandwidth_too() -> None:
     [{"status": "failed"}, {"comm": Side()}, {"pattern": "ring"}, {"comm_core": 6}, {"comm_node": 7}],
 )
 def test_points_that_communicated_otherwise_tell_nothing(changes: dict[str, object]) -> None:
-    assert sizing.observations([point(64, 10.0, **changes)], point(64, 10.0), nodes=(0, 3)) == ()
+    assert message_bandwidths([point(64, 10.0, **changes)], point(64, 10.0), nodes=(0, 3)) == ()
 
 
 def test_two_sizes_make_no_law() -> None:
-    few = sizing.observations([point(64, 10.0), point(4096, 500.0)], point(64, 1.0), nodes=(3,))
-    assert sizing.law(few) is None
-    three = sizing.observations([point(s, s / (2 + s / 1e4)) for s in (64, 4096, 10**6)], point(1, 1.0), (3,))
-    outcome = sizing.law(three)
+    few = message_bandwidths([point(64, 10.0), point(4096, 500.0)], point(64, 1.0), nodes=(3,))
+    assert fit_if_known(few) is None
+    three = message_bandwidths([point(s, s / (2 + s / 1e4)) for s in (64, 4096, 10**6)], point(1, 1.0), (3,))
+    outcome = fit_if_known(three)
     assert outcome is not None
     assert outcome.t0 == pytest.approx(2.0)
 
@@ -105,7 +105,7 @@ def test_the_messages_of_flow_change_in_the_fit_and_in_every_draw() -> None:
         draws=((9_000.0, 6.0, 18_000.0),),
     )
     document = msgspec.structs.replace(henri(), models=msgspec.structs.replace(henri().models, flow=flow))
-    changed = sizing.at_size(document, 4096).models.flow
+    changed = at_size(document, 4096).models.flow
     assert changed is not None
     expected = [LAW.bandwidth(4096, known=value, at=64_000_000) for value in (10_000.0, 20_000.0, 9_000.0)]
     assert [changed.values[0], changed.values[2], changed.draws[0][0]] == pytest.approx(expected)

@@ -16,13 +16,13 @@ from elbowroom.models import published
 from elbowroom.models.curves import Situation
 from elbowroom.models.load import Computing, Copy, Load, Messages, load_of
 from elbowroom.virtual.answers import VirtualMachine
-from elbowroom.virtual.flows import LoadStreams
 from elbowroom.virtual.loads import load_streams
 from elbowroom.virtual.machines import of_name, truth_of
 from elbowroom.virtual.request_calibration import scaled
 from elbowroom.virtual.request_node import BY_NAME, PARAMETERS, SimulatedNode, changed
 from elbowroom.virtual.requests import LONGEST, Moment, Requests, experiment, machine, request_load_streams
 from elbowroom.virtual.simulated import Observation
+from elbowroom.virtual.truth import LoadStreams
 
 CORES = Computing(socket=0, node=0, count=18)
 

@@ -12,10 +12,10 @@ from elbowroom.errors import UsageError
 from elbowroom.models import published
 from elbowroom.models.curves import Situation
 from elbowroom.models.load import Computing, Copy, Load, Messages, load_of
-from elbowroom.virtual.credit_calibration import credits
-from elbowroom.virtual.flows import LoadStreams
+from elbowroom.virtual.credits import credits
 from elbowroom.virtual.loads import load_streams
 from elbowroom.virtual.machines import of_name, truth_of
+from elbowroom.virtual.truth import LoadStreams
 
 NAMES = published.names()
 TRUTHS = {name: credits(published.load(name).model) for name in NAMES}

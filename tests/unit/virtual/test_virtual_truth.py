@@ -10,8 +10,7 @@ from elbowroom.errors import UsageError
 from elbowroom.models import published
 from elbowroom.models.curves import Situation, Streams
 from elbowroom.models.threshold.law import Parameters, curve
-from elbowroom.virtual.credit_calibration import credits
-from elbowroom.virtual.credits import Credits
+from elbowroom.virtual.credits import Credits, credits
 from elbowroom.virtual.machines import PublishedCurves
 from elbowroom.virtual.network import Resource, Stream, solve, utilisation
 from elbowroom.virtual.truth import generator

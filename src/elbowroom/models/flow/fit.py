@@ -38,8 +38,7 @@ from elbowroom.models.flow.least_squares import (
 from elbowroom.models.flow.loads import PreparedLoads, evaluate, prepare
 from elbowroom.models.flow.part import FlowPart, LoadPart
 from elbowroom.models.flow.prior import KERNEL, PATTERN, Prior, decode, encode, load_prior, prior, questions
-from elbowroom.models.load import Load, LoadRow, load_at, load_of
-from elbowroom.models.prediction import NORMAL_90
+from elbowroom.models.load import NORMAL_90, Load, LoadRow, load_at, load_of
 
 DRAWS = 48
 """Parameter vectors kept from the posterior."""

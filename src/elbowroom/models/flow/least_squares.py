@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from elbowroom.models.flow.law import Array
 from elbowroom.models.flow.part import Discrepancies
 from elbowroom.models.flow.prior import Prior
-from elbowroom.models.prediction import Bands
+from elbowroom.models.load import Bands
 
 STEP = 1e-5
 """Of the finite differences, in the fit's coordinates (logarithms, mostly)."""

@@ -18,8 +18,7 @@ from elbowroom.models.flow.law import NAMES, Array
 from elbowroom.models.flow.loads import evaluate, prepare
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.flow.prior import questions
-from elbowroom.models.load import Load, LoadPrediction, load_at, situation_of
-from elbowroom.models.prediction import NORMAL_90
+from elbowroom.models.load import NORMAL_90, Load, LoadPrediction, load_at, situation_of
 from elbowroom.quantities import format_size
 from elbowroom.stats.interval import Interval
 

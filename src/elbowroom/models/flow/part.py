@@ -11,8 +11,7 @@ import numpy as np
 from elbowroom.errors import UsageError
 from elbowroom.models.flow.extras import meaning
 from elbowroom.models.flow.law import INDEX, NAMES, PARAMETERS, Array, Meaning
-from elbowroom.models.load import Question
-from elbowroom.models.prediction import Bands
+from elbowroom.models.load import Bands, Question
 from elbowroom.schemas import WRITTEN
 
 

@@ -13,9 +13,8 @@ from elbowroom.models.document import Document
 from elbowroom.models.gpu.model import GpuModel, GpuPrediction
 from elbowroom.models.gpu.problem import max_min_rule, share_rule
 from elbowroom.models.gpu.samples import GpuSample
-from elbowroom.models.load import LoadPrediction, LoadRow
+from elbowroom.models.load import NORMAL_90, LoadPrediction, LoadRow
 from elbowroom.models.predict import predict_loads
-from elbowroom.models.prediction import NORMAL_90
 from elbowroom.stats.interval import Interval
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Curves, Shape
-from elbowroom.models.prediction import Bands
+from elbowroom.models.load import Bands
 from elbowroom.models.threshold.law import Floats, Parameters, Threshold, bandwidths
 from elbowroom.models.threshold.robust import calibrate
 from elbowroom.models.threshold.samples import COUNTS_NEEDED, Sample, TooFew, by_count, sample_of

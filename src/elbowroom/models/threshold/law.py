@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape, Situation, Streams
-from elbowroom.models.prediction import Bands
+from elbowroom.models.load import Bands
 from elbowroom.stats.interval import Interval
 
 Floats = NDArray[np.float64]

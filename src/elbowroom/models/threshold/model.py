@@ -12,10 +12,8 @@ import numpy as np
 from elbowroom.errors import UsageError
 from elbowroom.models.base import LoadDraws, Provenance, Reach, draws_of
 from elbowroom.models.curves import Curves, Row, Shape, Situation
-from elbowroom.models.document import Document
-from elbowroom.models.load import Load, LoadPrediction, load_at, situation_of
-from elbowroom.models.prediction import Bands
-from elbowroom.models.sizes import at_size
+from elbowroom.models.document import Document, at_size
+from elbowroom.models.load import Bands, Load, LoadPrediction, load_at, situation_of
 from elbowroom.models.threshold import fit as calibration
 from elbowroom.models.threshold import law
 from elbowroom.models.threshold.law import ThresholdPart
