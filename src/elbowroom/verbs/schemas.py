@@ -52,7 +52,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "gpu-penalties": (
         "slowdowns of kernels and copies: what `export --format gpu-penalties` writes",
-        "models.gpu.penalties:PenaltyTable",
+        "models.gpu.model:PenaltyTable",
     ),
     "gpu-prediction": (
         "predicted cases on an accelerator: what `predict --gpu --json` prints",
