@@ -26,8 +26,6 @@ from elbowroom.api.colocation_forecast import save_forecast as save_forecast
 from elbowroom.api.colocation_measurement import measure_pairs as measure_pairs
 from elbowroom.api.colocation_measurement import plan_colocation as plan_colocation
 from elbowroom.api.diagnosis import diagnose as diagnose
-from elbowroom.api.emulated_nic import NicSettings as NicSettings
-from elbowroom.api.emulated_nic import run_behind_nic as run_behind_nic
 from elbowroom.api.flush_cost import save_flush_figure as save_flush_figure
 from elbowroom.api.flush_cost import trace_flushes as trace_flushes
 from elbowroom.api.gpu_advice import advise_gpu as advise_gpu
@@ -36,11 +34,6 @@ from elbowroom.api.gpu_advice import save_gpu_advice as save_gpu_advice
 from elbowroom.api.gpu_models import predict_cases as predict_cases
 from elbowroom.api.gpu_models import read_cases as read_cases
 from elbowroom.api.job_calibration import calibrate_for_jobs as calibrate_for_jobs
-from elbowroom.api.machines import doctor as doctor
-from elbowroom.api.machines import machine_from_run as machine_from_run
-from elbowroom.api.machines import machine_names as machine_names
-from elbowroom.api.machines import machine_text as machine_text
-from elbowroom.api.machines import virtual_machine as virtual_machine
 from elbowroom.api.network_calibration import calibrate_network as calibrate_network
 from elbowroom.api.network_calibration import load_calibration as load_calibration
 from elbowroom.api.network_calibration import save_calibration as save_calibration
@@ -80,7 +73,10 @@ from elbowroom.experiments.plans import Overrides as Overrides
 from elbowroom.experiments.plans import names as names
 from elbowroom.experiments.plans import plans as plans
 from elbowroom.explain.explanation import Explanation as Explanation
+from elbowroom.launch.nic import NicSettings as NicSettings
+from elbowroom.launch.nic import run_behind_nic as run_behind_nic
 from elbowroom.launch.simulator import simulate_factorization as simulate_factorization
+from elbowroom.machine.doctor import Diagnosis as Diagnosis
 from elbowroom.measure.prepared import Prepared as Prepared
 from elbowroom.results.comparison import Change as Change
 from elbowroom.studies.document import StudyDocument as StudyDocument
@@ -90,6 +86,9 @@ from elbowroom.verbs.broadcasts import tune_broadcasts as tune_broadcasts
 from elbowroom.verbs.explain import explanation_figures as explanation_figures
 from elbowroom.verbs.joined_runs import JoinedRuns as JoinedRuns
 from elbowroom.verbs.joined_runs import join_runs as join_runs
+from elbowroom.verbs.machine import machine_from_run as machine_from_run
+from elbowroom.verbs.machine import machine_names as machine_names
+from elbowroom.verbs.machine import machine_text as machine_text
 from elbowroom.verbs.model_file import Evaluation as Evaluation
 from elbowroom.verbs.model_file import Model as Model
 from elbowroom.verbs.model_file import advise as advise
@@ -103,10 +102,11 @@ from elbowroom.verbs.run_folder import Run as Run
 from elbowroom.verbs.run_folder import open as open
 from elbowroom.verbs.run_folder import step_table as step_table
 from elbowroom.verbs.saving import save as save
-from elbowroom.verbs.schemas import schema as schema
-from elbowroom.verbs.schemas import schema_names as schema_names
+from elbowroom.verbs.schema import schema as schema
+from elbowroom.verbs.schema import schema_names as schema_names
 from elbowroom.verbs.show import ListedRun as ListedRun
 from elbowroom.verbs.study import study_names as study_names
+from elbowroom.virtual.definition import Definition as Definition
 from pathlib import Path as Path
 
 __version__: str
@@ -141,6 +141,15 @@ def compare(
 ) -> list[Change]:
     """Changes from run `a` to each other run of all values both have; those below the share `at_least`
     are never significant. UsageError where a run has no point in common with `a`.
+    """
+
+def doctor(
+    *,
+    mpi: str | None = None,
+) -> list[Diagnosis]:
+    """Each thing that a measurement depends on: ok, warn or n/a, with a hint.
+
+    UsageError where the MPI that is named does not exist.
     """
 
 def dry_run(
@@ -336,4 +345,12 @@ def study_plan(
 ) -> StudyPlan:
     """What a study would measure here and how long that takes, at most `budget` seconds; for each figure
     and table whether this machine can show and judge it, with the reason if it cannot. Measures nothing.
+    """
+
+def virtual_machine(
+    spec: str,
+) -> Definition:
+    """What `--machine SPEC` stands for: NAME, FILE.toml or FILE.xml, `:credits` or `:published` after it.
+
+    UsageError for unknown names, with near ones, and for files that define no machine.
     """

@@ -12,7 +12,7 @@ import pytest
 
 import made_columns
 from elbowroom import cli
-from elbowroom.api.machines import REGISTRIES
+from elbowroom.measure.doctor_facts import REGISTRIES
 from elbowroom.store.exporters import EXPORTERS
 from elbowroom.store.folder import RunFolder
 from elbowroom.trace.columns import EVENT

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from elbowroom.api.machines import REGISTRIES
 from elbowroom.errors import UsageError
+from elbowroom.measure.doctor_facts import REGISTRIES
 from elbowroom.plugins import Registry
 from plugin_site import Install
 

@@ -48,14 +48,14 @@ PUBLIC = {
         ),
         "elbowroom.api.colocation_forecast": ("forecast_colocation", "save_forecast"),
         "elbowroom.api.colocation_measurement": ("measure_pairs", "plan_colocation"),
-        "elbowroom.api.emulated_nic": ("NicSettings", "run_behind_nic"),
+        "elbowroom.launch.nic": ("NicSettings", "run_behind_nic"),
         "elbowroom.api.job_calibration": ("calibrate_for_jobs",),
         "elbowroom.api.network_calibration": ("calibrate_network", "load_calibration", "save_calibration"),
         "elbowroom.api.diagnosis": ("diagnose",),
         "elbowroom.verbs.explain": ("explain", "explanation_figures"),
         "elbowroom.verbs.saving": ("save",),
-        "elbowroom.api.machines": (
-            "doctor",
+        "elbowroom.verbs.doctor": ("doctor",),
+        "elbowroom.verbs.machine": (
             "machine_from_run",
             "machine_names",
             "machine_text",
@@ -82,7 +82,7 @@ PUBLIC = {
         "elbowroom.verbs.joined_runs": ("JoinedRuns", "join_runs"),
         "elbowroom.verbs.run_folder": ("Run", "open", "step_table"),
         "elbowroom.verbs.show": ("ListedRun", "list_runs"),
-        "elbowroom.verbs.schemas": ("schema", "schema_names"),
+        "elbowroom.verbs.schema": ("schema", "schema_names"),
         "elbowroom.api.simulation": (
             "simulate",
             "simulated_figure",

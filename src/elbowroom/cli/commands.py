@@ -13,7 +13,7 @@ from elbowroom import __version__
 from elbowroom.cli.options import SETTINGS, Group
 
 COMMANDS = {
-    "doctor": ("machines", "Check this machine, with a hint for each problem."),
+    "doctor": ("verbs.doctor", "Check this machine, with a hint for each problem."),
     "run": ("verbs.run", "Measure a plan."),
     "study": ("verbs.study", "Measure a paper's figures, and judge its statements."),
     "show": ("verbs.show", "Print a run: verdict, points, findings and notes."),
@@ -25,20 +25,20 @@ COMMANDS = {
     "calibrate": ("calibration", "Measure a few chosen points, and fit a model to them."),
     "explain": ("verbs.explain", "Explain where the losses of a run come from."),
     "list": ("verbs.show", "List the runs in a folder."),
-    "machine": ("machines", "List, show and define virtual machines."),
+    "machine": ("group", "List, show and define virtual machines."),
     "overlap": ("overlap", "Predict the time of a step that overlaps both sides."),
     "import": ("calibration", "Import curves that another program measured."),
     "fit": ("calibration", "Fit all models to runs."),
     "evaluate": ("calibration", "Compute the errors of models on a run."),
     "colocate": ("colocation", "Find the jobs that may share nodes, and schedule them."),
     "predict": ("prediction", "Predict bandwidths alone and together."),
-    "schema": ("documentation", "Print the JSON Schema of a document."),
+    "schema": ("verbs.schema", "Print the JSON Schema of a document."),
     "simulate": ("simulation", "Simulate the memory requests of a node, one by one."),
     "broadcast": ("group", "Simulate and measure broadcasts over trees."),
-    "help": ("documentation", "Print a page of the documentation."),
-    "completion": ("documentation", "Print the completion script of a shell."),
-    "manual": ("documentation", "Print the man page."),
-    "nic": ("nic", "Run programs behind an emulated NIC of known bandwidth."),
+    "help": ("verbs.documentation", "Print a page of the documentation."),
+    "completion": ("verbs.documentation", "Print the completion script of a shell."),
+    "manual": ("verbs.documentation", "Print the man page."),
+    "nic": ("group", "Run programs behind an emulated NIC of known bandwidth."),
     "diagnose": ("diagnosis", "Profile a program, and advise what to change."),
     "profile": ("profiles", "Profile who communicates when, and show it."),
     "trace": ("traces", "Record, merge, check and analyse traces of programs."),
@@ -80,6 +80,11 @@ GROUPS: dict[str, GroupEntry] = {
             "factorize": "verbs.factorize",
         },
     ),
+    "machine": GroupEntry(
+        "List, show and define virtual machines (`elbowroom help virtual`).",
+        dict.fromkeys(("list", "show", "from-run"), "verbs.machine"),
+    ),
+    "nic": GroupEntry("Run MPI programs behind an emulated NIC of known bandwidth.", {"run": "verbs.nic"}),
 }
 """Groups of declared commands; a place without `verbs.` is a module of `cli` that has the group."""
 

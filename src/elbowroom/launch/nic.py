@@ -15,6 +15,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -167,3 +168,14 @@ def remove_unused(name: str = "*") -> list[Path]:
         except OSError:
             continue  # another process removed it
     return used
+
+
+def run_behind_nic(command: Sequence[str], nic: NicSettings, *, stdout: IO[bytes] | int | None = None) -> int:
+    """Runs `command` with its ranks behind an emulated NIC, and gives its exit code, as a shell does.
+
+    What the program prints stays its own. UsageError where there is no such command or the settings are
+    wrong, MachineError where it cannot be started or the library cannot be built.
+    """
+    prepared = prepare(command, nic)
+    with emulated(nic):
+        return recorder.run(prepared, stdout)

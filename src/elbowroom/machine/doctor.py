@@ -39,6 +39,14 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
+class Diagnoses(msgspec.Struct, frozen=True, kw_only=True):
+    """What `doctor --json` prints."""
+
+    schema: str = "elbowroom/doctor"
+    version: int = 1
+    checks: tuple[Diagnosis, ...]
+
+
 class MpiLauncher(msgspec.Struct, frozen=True, kw_only=True):
     """The MPI in use. `library` is the file the probe loads; `came_up` of `requested` ranks answered."""
 

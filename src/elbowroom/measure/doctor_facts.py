@@ -10,22 +10,40 @@ from typing import Any, TypeVar
 import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError
+from elbowroom.experiments import EXPERIMENTS
+from elbowroom.experiments.plans import PLANS
 from elbowroom.launch import build, gpu, modes, starpu
 from elbowroom.launch.launcher import LaunchRequest
-from elbowroom.launch.launchers import build_launch, detect
+from elbowroom.launch.launchers import LAUNCHERS, build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
 from elbowroom.launch.session import Session
 from elbowroom.machine.assessment import Failure
-from elbowroom.machine.doctor import Facts, MpiLauncher
+from elbowroom.machine.doctor import Diagnosis, Facts, MpiLauncher
 from elbowroom.machine.frequencies import Frequencies
 from elbowroom.machine.host import node_distances
 from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.state import known
 from elbowroom.machine.topology import Machine, here
 from elbowroom.measure.source import settable
+from elbowroom.models.registry import MODELS
+from elbowroom.plugins import Registry
+from elbowroom.points.point import WORKLOADS
+from elbowroom.store.exporters import EXPORTERS
+from elbowroom.virtual.machines import MACHINES
 
 _RANKS = 2
 _PATIENCE = 30.0  # seconds for the ranks to come up
+
+REGISTRIES: tuple[Registry[Any], ...] = (
+    EXPERIMENTS,
+    PLANS,
+    WORKLOADS,
+    LAUNCHERS,
+    MODELS,
+    MACHINES,
+    EXPORTERS,
+)
+"""All that installed packages add to."""
 
 Answer = TypeVar("Answer")
 
@@ -146,3 +164,10 @@ def _hello(mpi: Mpi, probe: Path) -> dict[str, Any]:
     session = Session(build_launch(name, request), ranks=_RANKS, mpi=mpi, patience=_PATIENCE)
     session.close()
     return session.hello
+
+
+def plugin_problems() -> list[Diagnosis]:
+    """A line for each plug-in that cannot be used."""
+    hint = "update the package, or uninstall it"
+    problems = (problem for registry in REGISTRIES for problem in registry.problems())
+    return [Diagnosis(name="plug-ins", status="warn", text=problem, hint=hint) for problem in problems]

@@ -166,6 +166,34 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return Threshold(shape=self.shape, local=self.local, remote=self.remote)
 
 
+class VirtualMachineFacts(Definition, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A definition, and the NUMA nodes that its shape makes."""
+
+    virtual: bool = True
+    nodes: int
+
+
+class VirtualMachineDocument(VirtualMachineFacts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `machine show --json` and `machine from-run --json` print; the latter with the `file` it wrote."""
+
+    schema: str = "elbowroom/machine"
+    version: int = 1
+    file: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class VirtualMachineList(msgspec.Struct, frozen=True, kw_only=True):
+    """What `machine list --json` prints."""
+
+    schema: str = "elbowroom/machines"
+    version: int = 1
+    machines: tuple[VirtualMachineFacts, ...]
+
+
+def facts_of(definition: Definition) -> VirtualMachineFacts:
+    """A definition with what its shape makes."""
+    return VirtualMachineFacts(**msgspec.structs.asdict(definition), nodes=definition.shape.nodes)
+
+
 def decode(text: str, where: str) -> Definition:
     """A definition from TOML; `where` names it in errors, which also tell field, value and hint."""
     data = parse_toml(text, field="machine", where=where)

@@ -15,7 +15,7 @@ import pytest
 import elbowroom
 from elbowroom import cli
 from elbowroom.cli.commands import group
-from elbowroom.cli.documentation import docs, manual_page, topics
+from elbowroom.verbs.documentation import docs, manual_page, topics
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = ROOT / "src" / "elbowroom"

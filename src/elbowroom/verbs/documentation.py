@@ -1,4 +1,4 @@
-"""`elbowroom help`, `completion`, `manual` and `schema`: documentation, shells, man and JSON Schemas."""
+"""`elbowroom help`, `completion` and `manual`: the documentation, and what shells and man read."""
 
 from __future__ import annotations
 
@@ -9,74 +9,83 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
-from elbowroom import __version__, api
-from elbowroom.cli.console import print_json
-from elbowroom.cli.options import command
 from elbowroom.errors import UsageError
-
-SHELLS = ("bash", "zsh", "fish")
+from elbowroom.verbs.declaration import Verb, argument
+from elbowroom.version import __version__
 
 UNLISTED = ("index",)
 """Pages that only lead to others."""
 
 
-@command("help")
-@click.argument("topic", required=False)
-def help_(topic: str | None) -> int:
+class Help(Verb):
     """Print a page of the documentation; without TOPIC, list the pages."""
-    pages = topics()
-    if topic is None:
-        for name, path in sorted(pages.items()):
-            click.echo(f"{name:<29}{_title(path)}")
-        return 0
-    if topic not in pages:
-        near = difflib.get_close_matches(topic, pages, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise UsageError(
-            "no such page", field="topic", value=topic, hint=f"{hint}`elbowroom help` lists the pages"
-        )
-    click.echo(pages[topic].read_text(encoding="utf-8"), nl=False)
-    return 0
+
+    name = "help"
+    has_document = False
+
+    topic: str | None = argument(None)
+
+    def do(self) -> str:
+        """The text to print."""
+        pages = topics()
+        if self.topic is None:
+            return "".join(f"{name:<29}{_title(path)}\n" for name, path in sorted(pages.items()))
+        if self.topic not in pages:
+            near = difflib.get_close_matches(self.topic, pages, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise UsageError(
+                "no such page",
+                field="topic",
+                value=self.topic,
+                hint=f"{hint}`elbowroom help` lists the pages",
+            )
+        return pages[self.topic].read_text(encoding="utf-8")
+
+    def print(self, result: str) -> None:
+        """As it is."""
+        click.echo(result, nl=False)
 
 
-@command()
-@click.argument("shell", type=click.Choice(SHELLS))
-def completion(shell: str) -> int:
+class Completion(Verb):
     """Print the script that completes commands and options in bash, zsh or fish.
 
     For bash, add this to ~/.bashrc: `eval "$(elbowroom completion bash)"`
     """
-    shell_class = get_completion_class(shell)
-    assert shell_class is not None
-    click.echo(shell_class(_root(), {}, "elbowroom", "_ELBOWROOM_COMPLETE").source(), nl=False)
-    return 0
+
+    name = "completion"
+    has_document = False
+
+    shell: str = argument(type=click.Choice(("bash", "zsh", "fish")))
+
+    def do(self) -> str:
+        """The script."""
+        shell_class = get_completion_class(self.shell)
+        assert shell_class is not None
+        return shell_class(_root(), {}, "elbowroom", "_ELBOWROOM_COMPLETE").source()
+
+    def print(self, result: str) -> None:
+        """As it is."""
+        click.echo(result, nl=False)
 
 
-@command()
-def manual() -> int:
+class Manual(Verb):
     """Print the man page: `elbowroom manual > elbowroom.1`."""
-    click.echo(manual_page(_root()), nl=False)
-    return 0
+
+    name = "manual"
+    has_document = False
+
+    def do(self) -> str:
+        """The page."""
+        return manual_page(_root())
+
+    def print(self, result: str) -> None:
+        """As it is."""
+        click.echo(result, nl=False)
 
 
 def topics() -> dict[str, Path]:
     """Pages by topic: the name of the file, whatever folder it is in."""
     return {path.stem: path for path in docs().rglob("*.md") if path.stem not in UNLISTED}
-
-
-def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in api.schema_names() if name.startswith(incomplete)]
-
-
-@command()
-@click.argument("name", required=False, shell_complete=_complete)
-def schema(name: str | None) -> int:
-    """Print the JSON Schema of a document; without NAME, list the documents."""
-    if name is None:
-        click.echo("\n".join(api.schema_names()))
-    else:
-        print_json(api.schema(name))
-    return 0
 
 
 def _root() -> click.Group:

@@ -1,14 +1,15 @@
-"""The JSON Schema of each document that elbowroom reads or writes, generated from the types in use."""
+"""`elbowroom schema`: the JSON Schema of each document, generated from the types in use."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-import msgspec
+import click
 
+from elbowroom.cli.console import print_json
 from elbowroom.errors import UsageError, closest
-from elbowroom.schemas import json_schema
+from elbowroom.verbs.declaration import Verb, argument
 
 _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     "advice": ("advice: what `advise --json` prints and `advise -o` writes", "advise.advice:Advice"),
@@ -31,7 +32,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     "calibrate": ("calibration: what `calibrate --json` prints", "api.calibration:CalibrationDocument"),
     "compare": ("comparison of runs: what `compare --json` prints", "results.comparison:Comparison"),
     "diagnosis": ("diagnosed program: what `diagnose --json` prints", "api.diagnosis:Diagnosis"),
-    "doctor": ("this machine: what `doctor --json` prints", "api.machines:Diagnoses"),
+    "doctor": ("this machine: what `doctor --json` prints", "machine.doctor:Diagnoses"),
     "dry-run": ("what a run would do: what `run --dry-run --json` prints", "verbs.run:DryRun"),
     "planned-starts": (
         "what would be built and started: what other commands print with --dry-run --json",
@@ -64,8 +65,14 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "advise.gpu_job:GpuJobFile",
     ),
     "list": ("runs in a folder: what `list --json` prints", "verbs.show:RunList"),
-    "machine": ("virtual machine: what `machine show --json` prints", "api.machines:VirtualMachineDocument"),
-    "machines": ("virtual machines: what `machine list --json` prints", "api.machines:VirtualMachineList"),
+    "machine": (
+        "virtual machine: what `machine show --json` prints",
+        "virtual.definition:VirtualMachineDocument",
+    ),
+    "machines": (
+        "virtual machines: what `machine list --json` prints",
+        "virtual.definition:VirtualMachineList",
+    ),
     "manifest": ("manifest.json of a run folder", "store.folder:Manifest"),
     "model": ("M.json: models fitted to a run", "models.document:Document"),
     "overlap": (
@@ -156,8 +163,8 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     "trace-sync": ("clocks of a trace: what `trace sync --json` prints", "trace.documents:Sync"),
     "what-if": ("predicted changes: what `profile what-if --json` prints", "api.what_if:WhatIf"),
 }
-"""By name: the title, and where the type is; several where a command or the lines of a file have different
-ones. A function returns a type that experiments add to.
+"""By name: the title, and the place of the type or of a function that makes it; several where a command, or
+the lines of a file, have different ones.
 """
 
 
@@ -166,16 +173,42 @@ def schema_names() -> tuple[str, ...]:
     return tuple(_DOCUMENTS)
 
 
+def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in _DOCUMENTS if name.startswith(incomplete)]
+
+
+class Schema(Verb):
+    """Print the JSON Schema of a document; without NAME, list the documents."""
+
+    name = "schema"
+    has_document = False
+
+    document_name: str | None = argument(None, metavar="[NAME]", shell_complete=_complete)
+
+    def do(self) -> dict[str, Any] | None:
+        """The schema of the document that is named, if any."""
+        return None if self.document_name is None else schema(self.document_name)
+
+    def print(self, result: dict[str, Any] | None) -> None:
+        """The schema, or the names of the documents."""
+        if result is None:
+            click.echo("\n".join(schema_names()))
+        else:
+            print_json(result)
+
+
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a document, as plain data; UsageError for a name that is not in `schema_names`."""
+    from elbowroom.schemas import json_schema
+
     if name not in _DOCUMENTS:
         raise UsageError("is not a document", field="schema", value=name, hint=closest(name, _DOCUMENTS))
     title, *places = _DOCUMENTS[name]
     return json_schema(*map(_type_at, places), title=title)
 
 
-def _type_at(place: str) -> type[msgspec.Struct]:
-    module, name = place.split(":")
-    declared = getattr(importlib.import_module(f"elbowroom.{module}"), name)
-    kind: type[msgspec.Struct] = declared if isinstance(declared, type) else declared()
-    return kind
+def _type_at(place: str) -> type[Any]:
+    """The type that a module of elbowroom defines, or that a function of it makes."""
+    module, _, name = place.partition(":")
+    kind = getattr(importlib.import_module(f"elbowroom.{module}"), name)
+    return kind if isinstance(kind, type) else kind()

@@ -1,0 +1,67 @@
+"""`elbowroom doctor`: what helps and what spoils measurements on this machine."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from elbowroom.cli.console import WIDTH, console, print_wrapped, styled
+from elbowroom.verbs.declaration import Verb, function_of, included
+from elbowroom.verbs.run_options import Launching
+
+if TYPE_CHECKING:
+    from elbowroom.machine.doctor import Diagnoses, Diagnosis
+
+
+class Doctor(Verb):
+    """Check this machine: each check is ok, warn or n/a, with a hint."""
+
+    name = "doctor"
+
+    launching: Launching = included(Launching, only=("mpi",))
+
+    def do(self) -> list[Diagnosis]:
+        """Each thing that a measurement depends on: ok, warn or n/a, with a hint.
+
+        UsageError where the MPI that is named does not exist.
+        """
+        from elbowroom.launch.mpi import find_mpi
+        from elbowroom.machine.doctor import diagnose
+        from elbowroom.measure.doctor_facts import gather, plugin_problems
+
+        mpi = self.launching.mpi
+        if mpi is not None:
+            find_mpi(mpi)
+        return [*diagnose(gather(mpi=mpi)), *plugin_problems()]
+
+    def document(self, result: list[Diagnosis]) -> Diagnoses:
+        """All checks."""
+        from elbowroom.machine.doctor import Diagnoses
+
+        return Diagnoses(checks=tuple(result))
+
+    def print(self, result: list[Diagnosis]) -> None:
+        """One line for each thing that is checked, with its hint below."""
+        from elbowroom.machine.doctor import listed
+
+        print_checks(listed(result))
+
+
+def print_checks(checks: Sequence[Diagnosis]) -> None:
+    """One line for each check, with its hint below."""
+    styles = {"ok": "green", "warn": "yellow", "n/a": "dim"}
+    width = max((len(check.name) for check in checks), default=0)
+    for check in checks:
+        head = f"{check.status:<5}{check.name:<{width}}  "
+        lines = textwrap.wrap(check.text, WIDTH - len(head), break_on_hyphens=False) or [""]
+        first = styled(head + lines[0])
+        first.stylize(styles[check.status], 0, 4)
+        console().print(first, soft_wrap=True)
+        for line in lines[1:]:
+            console().print(styled(" " * len(head) + line), soft_wrap=True)
+        if check.hint:
+            print_wrapped(f"hint: {check.hint}", indent=" " * len(head))
+
+
+doctor = function_of(Doctor)

@@ -1,0 +1,110 @@
+"""`elbowroom nic`: programs behind an emulated NIC (docs/reference/nic.md); its options in other commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elbowroom.errors import UsageError
+from elbowroom.quantities import parse_bandwidth, parse_cores
+from elbowroom.verbs.declaration import Options, Verb, argument, dry_run_option, option
+
+if TYPE_CHECKING:
+    from elbowroom.launch.nic import NicSettings
+    from elbowroom.measure.planned_starts import PlannedStart
+
+
+def _ranks_option(**settings: Any) -> Any:
+    limit = click.IntRange(1, 1024)
+    return option(type=limit, metavar="N", help="Of an emulated node; default: 1.", **settings)
+
+
+def _nodes_option(spelling: str, **settings: Any) -> Any:
+    help = "Emulated nodes of this job's ranks; default: 0,1,2 …"
+    return option(spelling, metavar="LIST", help=help, **settings)
+
+
+def _name_option(spelling: str, **settings: Any) -> Any:
+    help = "Jobs of the same name share the nodes; default: none does."
+    return option(spelling, metavar="NAME", help=help, **settings)
+
+
+class EmulatedNic(Options):
+    """The emulated NIC behind which a command runs programs, if any."""
+
+    nic: NicSettings | str | None = option(
+        metavar="RATE", help="Run behind an emulated NIC: 50MB/s (help nic)."
+    )
+    ranks_per_node: int | None = _ranks_option(in_python=False)
+    nic_nodes: str | None = _nodes_option("--nic-nodes", in_python=False)
+    nic_name: str | None = _name_option("--nic-name", in_python=False)
+
+    def settings(self) -> NicSettings | None:
+        """The NIC that the options describe; UsageError for values that it cannot have."""
+        if isinstance(self.nic, str):
+            return _settings(self.nic, "nic", self.ranks_per_node, self.nic_nodes, self.nic_name)
+        for field in ("ranks_per_node", "nic_nodes", "nic_name"):
+            if self.nic is None and getattr(self, field) is not None:
+                raise UsageError(
+                    "is of an emulated NIC", field=field, value=getattr(self, field), hint="give --nic 50MB/s"
+                )
+        return self.nic
+
+
+def _settings(
+    bandwidth: str, field: str, ranks_per_node: int | None, nodes: str | None, name: str | None
+) -> NicSettings:
+    from elbowroom.launch.nic import NicSettings, check
+
+    settings = NicSettings(
+        bandwidth=parse_bandwidth(bandwidth, field),
+        ranks_per_node=ranks_per_node or 1,
+        nodes=() if nodes is None else parse_cores(nodes, "nodes"),
+        **({} if name is None else {"name": name}),
+    )
+    check(settings)
+    return settings
+
+
+class Run(Verb):
+    """Run CMD with its ranks on emulated nodes.
+
+    Messages between nodes share each node's NIC; messages inside a node are not limited. All ranks are on
+    this host and communicate over TCP. Output and exit code are those of CMD.
+    """
+
+    name = "nic run"
+    has_document = False
+
+    bandwidth: str = option(required=True, metavar="RATE", help="Of each direction of a node: 50MB/s.")
+    ranks_per_node: int | None = _ranks_option()
+    nodes: str | None = _nodes_option("--nodes")
+    nic_name: str | None = _name_option("--name")
+    dry_run: bool = dry_run_option()
+    command: tuple[str, ...] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
+
+    def do(self) -> int:
+        """The exit code of the program."""
+        from elbowroom.launch.nic import run_behind_nic
+
+        return run_behind_nic(self.command, self._settings())
+
+    def _settings(self) -> NicSettings:
+        return _settings(self.bandwidth, "bandwidth", self.ranks_per_node, self.nodes, self.nic_name)
+
+    def planned_starts(self) -> Iterator[PlannedStart]:
+        """The program."""
+        from elbowroom.launch.nic import prepare
+        from elbowroom.measure.planned_starts import PlannedStart
+
+        line = prepare(self.command, self._settings()).line()
+        yield PlannedStart(what="the program, behind the NIC", commands=(line,))
+
+    def print(self, result: int) -> None:
+        """Nothing: the output is the program's."""
+
+    def exit_code(self, result: int) -> int:
+        """That of the program."""
+        return result
