@@ -18,7 +18,7 @@ from elbowroom.advise.advice import Advice, Choice, Configuration
 from elbowroom.advise.job import AXES, Job, Setup
 from elbowroom.advise.reasons import headline, reason, remark
 from elbowroom.advise.setups import changed, differing, load_of, setups
-from elbowroom.advise.steps import Predicted, Predictor, gain, rates, steps
+from elbowroom.advise.steps import Predicted, Predictor, gain, steps
 from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
 from elbowroom.models.load import Load
@@ -46,18 +46,19 @@ def advise(document: Document, job: Job, *, model: str = "", name: str | None = 
     """
     name = chosen(document, name)
     every = setups(job, document.machine)
-    answered, left_out = answerable(document, job, every, name)
-    totals = _totals(document, job, answered, name)
-    ask, fitting = Predictor(document, job, name), _Fitting(set(answered))
-    advised = _settled(ask, job, fitting, _equally_good(answered, totals, job.now))
+    ask = Predictor(document, job, name)
+    answered, left_out = answered_setups(ask, every)
+    totals = steps(job, answered, ask.best_fit(answered)).total[0].tolist()
+    fitting = _Fitting(set(answered))
+    advised = _settled(ask, fitting, _equally_good(answered, totals, job.now))
     order = np.argsort(totals, kind="stable")
     ranked = [
         answered[index] for index in order[: RUNNERS_UP + 2] if answered[index] not in (advised, job.now)
     ]
     present, best = ask(job.now), ask(advised)
     whole = gain(present, best)
-    configurations = [_configuration(document, job, name, item) for item in (present, best)]
-    choices = _choices(ask, job, document, name, fitting, advised)
+    configurations = [_configuration(ask, item) for item in (present, best)]
+    choices = _choices(ask, fitting, advised)
     return Advice(
         elbowroom=__version__,
         model=model,
@@ -70,34 +71,31 @@ def advise(document: Document, job: Job, *, model: str = "", name: str | None = 
         sure=advised != job.now and whole.excludes_zero,
         sentence=headline(present, best, whole, choices),
         choices=choices,
-        runners_up=tuple(_configuration(document, job, name, item) for item in ask.ask(ranked[:RUNNERS_UP])),
+        runners_up=tuple(_configuration(ask, item) for item in ask.ask(ranked[:RUNNERS_UP])),
         considered=len(answered),
         left_out=left_out,
-        notes=_notes(document, job, name, configurations),
+        notes=_notes(ask, configurations),
     )
 
 
-def answerable(
-    document: Document, job: Job, every: Sequence[Setup], name: str
-) -> tuple[list[Setup], dict[str, int]]:
+def answered_setups(ask: Predictor, every: Sequence[Setup]) -> tuple[list[Setup], dict[str, int]]:
     """The setups that the model can predict, and the number of the others by reason.
 
     UsageError, the model's, if it cannot predict the present setup, or any other value of a choice.
     """
-    bare = without_draws(document)
-    rates(bare, job, [job.now], name=name)
-    _check_threads(document, job, name)
+    ask.best_fit([ask.job.now])
+    _check_threads(ask)
     kinds: dict[Load, Setup] = {}
-    of = [_kind(load_of(setup, job.step)) for setup in every]
+    of = [_kind(load_of(setup, ask.job.step)) for setup in every]
     for kind, setup in zip(of, every, strict=True):
         kinds.setdefault(kind, setup)
     refused: dict[Load, UsageError] = {}
     try:
-        rates(bare, job, list(kinds.values()), name=name)
+        ask.best_fit(list(kinds.values()))
     except UsageError:
         for kind, setup in kinds.items():
             try:
-                rates(bare, job, [setup], name=name)
+                ask.best_fit([setup])
             except UsageError as error:
                 refused[kind] = error
     kept = [setup for kind, setup in zip(of, every, strict=True) if kind not in refused]
@@ -106,18 +104,18 @@ def answerable(
     return kept, dict(left_out)
 
 
-def _check_threads(document: Document, job: Job, name: str) -> None:
+def _check_threads(ask: Predictor) -> None:
     """Refuses to choose a number of communication threads by a model of one thread only: it predicts the same
     for any number.
     """
-    flow = document.models.flow
-    if name != "flow" or flow is None or job.may.comm_threads is None:
+    flow, threads = ask.document.models.flow, ask.job.may.comm_threads
+    if ask.name != "flow" or flow is None or threads is None:
         return
     if flow.load is None or "threads" not in flow.load.measured:
         raise UsageError(
-            f"the model of {document.machine.name} has no run with several communication threads",
+            f"the model of {ask.document.machine.name} has no run with several communication threads",
             field="may.comm_threads",
-            value=list(job.may.comm_threads),
+            value=list(threads),
             hint="also fit a run of the plan `ring`: elbowroom run ring --out RUN2; elbowroom fit RUN RUN2",
         )
 
@@ -135,23 +133,6 @@ def _still_free(every: Sequence[Setup], kept: Sequence[Setup], refused: dict[Loa
         offered, left = ({getattr(setup, axis) for setup in some} for some in (every, kept))
         if len(offered) > 1 and len(left) == 1:
             raise next(iter(refused.values()))
-
-
-def without_draws(document: Document) -> Document:
-    """The document without the draws of FLOW, for a quick first comparison at the best fit."""
-    models = document.models
-    if models.flow is None:
-        return document
-    load = models.flow.load
-    bare = None if load is None else msgspec.structs.replace(load, draws=())
-    flow = msgspec.structs.replace(models.flow, draws=(), load=bare)
-    return msgspec.structs.replace(document, models=msgspec.structs.replace(models, flow=flow))
-
-
-def _totals(document: Document, job: Job, every: Sequence[Setup], name: str) -> list[float]:
-    """Predicted times (s) of the steps at the best fit."""
-    given = rates(without_draws(document), job, every, name=name)
-    return list(steps(job, every, given).total[0].tolist())
 
 
 def _equally_good(every: Sequence[Setup], totals: Sequence[float], now: Setup) -> list[Setup]:
@@ -197,35 +178,36 @@ class _Fitting:
         return [other for other in others if other in self]
 
 
-def _settled(ask: Predictor, job: Job, fitting: _Fitting, equal: Sequence[Setup]) -> Setup:
+def _settled(ask: Predictor, fitting: _Fitting, equal: Sequence[Setup]) -> Setup:
     """The smallest set of changes with a significant gain, over which no other setup gains significantly. It
     leads towards the nearest of the equally good setups, or else towards the one with the narrowest interval.
     """
     surest = min(ask.ask(equal), key=lambda item: item.interval.high).setup
-    setup = job.now
+    setup = ask.job.now
     for best in dict.fromkeys((equal[0], surest)):
-        setup = _fewest(ask, job, fitting, best)
-        if setup != job.now:
+        setup = _fewest(ask, fitting, best)
+        if setup != ask.job.now:
             break
     for _ in range(ROUNDS):
-        more = _taken_up(ask, job, fitting, setup)
+        more = _taken_up(ask, fitting, setup)
         if more == setup:
             break
-        setup = _fewest(ask, job, fitting, more)
+        setup = _fewest(ask, fitting, more)
     return setup
 
 
-def _fewest(ask: Predictor, job: Job, fitting: _Fitting, best: Setup) -> Setup:
+def _fewest(ask: Predictor, fitting: _Fitting, best: Setup) -> Setup:
     """The smallest subset of the best setup's changes that gains significantly and over which the best setup
     does not; of several, the one that gains most. The present setup if the best one gains nothing over it.
     """
-    present, whole = ask(job.now), ask(best)
+    now = ask.job.now
+    present, whole = ask(now), ask(best)
     if gain(present, whole).low <= 0:
-        return job.now
-    axes = differing(best, job.now)
+        return now
+    axes = differing(best, now)
     for count in range(1, len(axes)):
         some = [
-            msgspec.structs.replace(job.now, **{axis: getattr(best, axis) for axis in chosen_axes})
+            msgspec.structs.replace(now, **{axis: getattr(best, axis) for axis in chosen_axes})
             for chosen_axes in itertools.combinations(axes, count)
         ]
         candidates = ask.ask(setup for setup in some if setup in fitting)
@@ -235,65 +217,55 @@ def _fewest(ask: Predictor, job: Job, fitting: _Fitting, best: Setup) -> Setup:
     return best
 
 
-def _taken_up(ask: Predictor, job: Job, fitting: _Fitting, setup: Setup) -> Setup:
+def _taken_up(ask: Predictor, fitting: _Fitting, setup: Setup) -> Setup:
     """The setup with the one further change that gains most, if that is significant."""
-    open_axes = [axis for axis in AXES if getattr(setup, axis) == getattr(job.now, axis)]
+    open_axes = [axis for axis in AXES if getattr(setup, axis) == getattr(ask.job.now, axis)]
     others = [other for axis in open_axes for other in fitting.along(setup, axis)]
     tried = [(gain(ask(setup), item), item.setup) for item in ask.ask(others)]
     better = [(saved.value, other) for saved, other in tried if saved.low > 0]
     return max(better, key=lambda item: item[0])[1] if better else setup
 
 
-def _choices(
-    ask: Predictor, job: Job, document: Document, name: str, fitting: _Fitting, advised: Setup
-) -> tuple[Choice, ...]:
-    free = [axis for axis in AXES if getattr(job.may, axis) is not None]
+def _choices(ask: Predictor, fitting: _Fitting, advised: Setup) -> tuple[Choice, ...]:
+    free = [axis for axis in AXES if getattr(ask.job.may, axis) is not None]
     choices = []
     for axis in free:
-        if getattr(advised, axis) != getattr(job.now, axis):
-            choices.append(_change(ask, job, fitting, axis, advised, document, name))
-        elif (stay := _stay(ask, job, fitting, axis, advised)) is not None:
+        if getattr(advised, axis) != getattr(ask.job.now, axis):
+            choices.append(_change(ask, fitting, axis, advised))
+        elif (stay := _stay(ask, fitting, axis, advised)) is not None:
             choices.append(stay)
     return tuple(choices)
 
 
-def _change(
-    ask: Predictor,
-    job: Job,
-    fitting: _Fitting,
-    axis: str,
-    advised: Setup,
-    document: Document,
-    name: str,
-) -> Choice:
-    only = changed(job.now, axis, advised)
-    alone = gain(ask(job.now), ask(only)) if only in fitting else None
-    back = fitting.backwards(advised, axis, job.now)
+def _change(ask: Predictor, fitting: _Fitting, axis: str, advised: Setup) -> Choice:
+    present = ask.job.now
+    only = changed(present, axis, advised)
+    alone = gain(ask(present), ask(only)) if only in fitting else None
+    back = fitting.backwards(advised, axis, present)
     assert back is not None
     saved = gain(ask(back[0]), ask(advised))
     return Choice(
         axis=axis,
-        now=_value(ask, job.now, axis),
+        now=_value(ask, present, axis),
         advised=_value(ask, advised, axis),
         sure=saved.excludes_zero,
-        reason=reason(
-            axis, ask(back[0]), ask(advised), _counted(document, job, name, axis, back[0], advised)
-        ),
+        reason=reason(axis, ask(back[0]), ask(advised), _counted(ask, axis, back[0], advised)),
         alone=alone,
         back=saved,
         goes_with=back[1],
     )
 
 
-def _stay(ask: Predictor, job: Job, fitting: _Fitting, axis: str, advised: Setup) -> Choice | None:
+def _stay(ask: Predictor, fitting: _Fitting, axis: str, advised: Setup) -> Choice | None:
     """The choice to keep an axis, and what its best other value might gain; None if no other value fits."""
     others = ask.ask(fitting.along(advised, axis))
     if not others:
         return None
     best = min(others, key=lambda item: item.total)
     might = gain(ask(advised), best)
-    only = changed(job.now, axis, best.setup)
-    now = _value(ask, job.now, axis)
+    present = ask.job.now
+    only = changed(present, axis, best.setup)
+    now = _value(ask, present, axis)
     return Choice(
         axis=axis,
         now=now,
@@ -301,7 +273,7 @@ def _stay(ask: Predictor, job: Job, fitting: _Fitting, axis: str, advised: Setup
         sure=might.excludes_zero,
         reason=remark(axis, ask(advised), best, might),
         other=_value(ask, best.setup, axis),
-        alone=gain(ask(job.now), ask(only)) if only in fitting else None,
+        alone=gain(ask(present), ask(only)) if only in fitting else None,
         back=might,
     )
 
@@ -311,17 +283,17 @@ def _value(ask: Predictor, setup: Setup, axis: str) -> object:
     return ask(setup).w if axis == "w" else getattr(setup, axis)
 
 
-def _counted(document: Document, job: Job, name: str, axis: str, back: Setup, advised: Setup) -> list[float]:
+def _counted(ask: Predictor, axis: str, back: Setup, advised: Setup) -> list[float]:
     """Bandwidths (MB/s) of the computation alone with 1 to as many cores of that axis as either setup has."""
     if axis not in ("cores", "cores_other"):
         return []
     most = max(getattr(back, axis), getattr(advised, axis))
     counts = [msgspec.structs.replace(advised, **{axis: n}) for n in range(1, most + 1)]
-    return list(rates(without_draws(document), job, counts, name=name).streams[0, 0].tolist())
+    return list(ask.best_fit(counts).streams[0, 0].tolist())
 
 
-def _configuration(document: Document, job: Job, name: str, predicted: Predicted) -> Configuration:
-    load = load_of(predicted.setup, job.step)
+def _configuration(ask: Predictor, predicted: Predicted) -> Configuration:
+    load = load_of(predicted.setup, ask.job.step)
     comp_alone, comm_alone, comp, comm = predicted.streams
     return Configuration(
         setup=msgspec.structs.replace(predicted.setup, w=predicted.w),
@@ -338,25 +310,23 @@ def _configuration(document: Document, job: Job, name: str, predicted: Predicted
         comm_alone=comm_alone,
         comp_together=comp,
         comm_together=comm,
-        flags=predict_loads(document, [load], name=name)[0].flags,
+        flags=predict_loads(ask.document, [load], name=ask.name)[0].flags,
     )
 
 
-def _notes(
-    document: Document, job: Job, name: str, configurations: Sequence[Configuration]
-) -> tuple[str, ...]:
+def _notes(ask: Predictor, configurations: Sequence[Configuration]) -> tuple[str, ...]:
     """Limits of the advice."""
-    known = document.calibration
+    known = ask.document.calibration
     notes = []
-    if job.step.comp_bytes is not None:
+    if ask.job.step.comp_bytes is not None:
         notes.append(f"comp_bytes must be counted as in {known.kernel}, with which the model was calibrated.")
-    notes += _node_limit(job, configurations[1])
+    notes += _node_limit(ask.job, configurations[1])
     flagged = {"now": configurations[0].flags, "advised": configurations[1].flags}
     if flagged["now"] == flagged["advised"]:
         flagged = {"now, advised": flagged["now"]}
     notes += [f"{which}: {flag}" for which, flags in flagged.items() for flag in flags if flag != VIRTUAL]
-    others = tuple(f"{other}{mark}" for other in names() if other != name for mark in ",:")
-    return (*notes, *(doubt for doubt in document.validity if not doubt.startswith(others)))
+    others = tuple(f"{other}{mark}" for other in names() if other != ask.name for mark in ",:")
+    return (*notes, *(doubt for doubt in ask.document.validity if not doubt.startswith(others)))
 
 
 def _node_limit(job: Job, advised: Configuration) -> list[str]:

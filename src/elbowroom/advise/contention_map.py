@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.advise.advice import Advice, Configuration
-from elbowroom.advise.advisor import without_draws
 from elbowroom.advise.job import Setup
 from elbowroom.advise.setups import load_of, misfit
-from elbowroom.advise.steps import Predictor, gain, rates, steps
+from elbowroom.advise.steps import Predictor, gain, steps
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.models.document import Document
 from elbowroom.models.load import NORMAL_90
@@ -141,7 +140,7 @@ class _MapBuilder:
         """The map of the setup's placement with these points."""
         counts = self._counts(setup, points)
         grid = [self._at(setup, count, size) for size in self.sizes for count in counts]
-        given = rates(without_draws(self.document), self.job, grid, name=self.advice.name)
+        given = self.ask.best_fit(grid)
         times = steps(self.job, grid, given)
         shape = (len(self.sizes), len(counts))
         comp_alone, comm_alone, comp, comm = given.streams[:, 0].reshape(4, *shape)
@@ -173,9 +172,7 @@ class _MapBuilder:
         """MB/s that one core of the axis gets alone."""
         other: Axis = "cores" if self.axis == "cores_other" else "cores_other"
         one = msgspec.structs.replace(setup, **{self.axis: 1, other: 0})
-        return float(
-            rates(without_draws(self.document), self.job, [one], name=self.advice.name).streams[0, 0, 0]
-        )
+        return float(self.ask.best_fit([one]).streams[0, 0, 0])
 
     def _spot(self, name: Name, at: Setup, counts: Sequence[int]) -> Spot:
         assert at.size is not None

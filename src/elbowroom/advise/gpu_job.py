@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from elbowroom.advise.job import SizeText, as_written
+from elbowroom.advise.steps import MEGA, Array, overlapped
 from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import UsageError
 from elbowroom.models.gpu.case import COUNTS, LINKS, DeviceCase
@@ -117,11 +117,6 @@ def decode(text: str, where: str) -> GpuJob:
         )
     return job
 
-
-Array = NDArray[np.float64]
-
-MEGA = 1e6
-"""B/s in a MB/s."""
 
 CONTRAST = "the plan's and the copies' losses were measured apart, and are taken together"
 
@@ -233,13 +228,6 @@ def _kept(draws: GpuDraws, places: Sequence[int]) -> Array:
     plan, idle, copy = (draws.kept[:, place] for place in places)
     both: Array = plan * np.minimum(copy / idle, 1.0)
     return both
-
-
-def overlapped(t_comp: Array, t_comm: Array, l_comp: Array, l_comm: Array) -> Array:
-    """T_tot of models/overlap/law.py, of arrays."""
-    comp, comm = l_comp * t_comp, l_comm * t_comm
-    total: Array = np.minimum(comp, comm) + np.maximum((comp - comm) / l_comp, (comm - comp) / l_comm)
-    return total
 
 
 SCHEMA = "elbowroom/gpu-advice"

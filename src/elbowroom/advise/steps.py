@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -256,11 +257,26 @@ def _deviation(logs: Array) -> float:
 
 
 class Predictor:
-    """Predicted steps by setup, with a cache."""
+    """Predicted steps of a job by setup, with a cache; `name`: the document's model that is asked."""
 
-    def __init__(self, document: Document, job: Job, name: str | None) -> None:
-        self._document, self._job, self._name = document, job, name
+    def __init__(self, document: Document, job: Job, name: str) -> None:
+        self.document, self.job, self.name = document, job, name
         self._known: dict[Setup, Predicted] = {}
+
+    @cached_property
+    def _bare(self) -> Document:
+        """The document without the draws of FLOW, for quick comparisons at the best fit."""
+        models = self.document.models
+        if models.flow is None:
+            return self.document
+        load = models.flow.load
+        bare = None if load is None else msgspec.structs.replace(load, draws=())
+        flow = msgspec.structs.replace(models.flow, draws=(), load=bare)
+        return msgspec.structs.replace(self.document, models=msgspec.structs.replace(models, flow=flow))
+
+    def best_fit(self, setups: Sequence[Setup]) -> SetupRates:
+        """The bandwidths of these setups without draws. UsageError for what the model cannot answer."""
+        return rates(self._bare, self.job, setups, name=self.name)
 
     def __call__(self, setup: Setup) -> Predicted:
         """One setup's step."""
@@ -274,8 +290,8 @@ class Predictor:
         wanted = list(setups)
         missing = [setup for setup in dict.fromkeys(wanted) if setup not in self._known]
         if missing:
-            given = rates(self._document, self._job, missing, name=self._name)
-            self._known |= zip(missing, predicted(self._job, missing, given), strict=True)
+            given = rates(self.document, self.job, missing, name=self.name)
+            self._known |= zip(missing, predicted(self.job, missing, given), strict=True)
         return [self._known[setup] for setup in wanted]
 
 

@@ -37,10 +37,7 @@ from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import machine_of, truth_of
 from elbowroom.virtual.partitions import scaled
 from elbowroom.virtual.requests import Requests, Simulate
-from elbowroom.virtual.truth import Truth, check_noise
-
-FLAG = "virtual"
-"""On every phase and point: nothing of it was measured."""
+from elbowroom.virtual.truth import FLAG, Truth, check_noise, repetition_record
 
 LIBRARY = "virtual"
 OBSERVERS = (
@@ -208,14 +205,9 @@ class VirtualMachine:
             for shared in (self.start_factors(start, f"{unit.point} {phase}"),)
         ]
         kernel = find(fields["kernel"])
-        return {
-            "record": "repetition",
-            "point": unit.point,
-            "repetition": unit.repetition,
-            "status": "ok",
-            "reason": "",
-            "flags": [FLAG],
-            "phases": [
+        return repetition_record(
+            unit,
+            [
                 {
                     "phase": phase,
                     "index": index,
@@ -228,7 +220,7 @@ class VirtualMachine:
                 }
                 for index, phase in enumerate(phases)
             ],
-        }
+        )
 
     def _answer_gpu(self, unit: Unit, fields: Mapping[str, Any], start: Unit | None) -> dict[str, Any]:
         """The record of a repetition of a case of the accelerator."""

@@ -29,6 +29,7 @@ from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import PublishedStep
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work
 from elbowroom.virtual.partitions import scaled
+from elbowroom.virtual.truth import repetition_record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -168,26 +169,18 @@ class Cluster:
             "total": _durations(seconds["total"]),
             "separator": _durations(seconds["separator"]),
         }
-        return {
-            "record": "repetition",
-            "point": unit.point,
-            "repetition": unit.repetition,
-            "status": "ok",
-            "reason": "",
-            "flags": ["virtual"],
-            "facts": self.facts(),
-            "phases": [
-                {
-                    "phase": phase,
-                    "index": index,
-                    "status": "ok",
-                    "flags": [],
-                    "measured_s": 0.0 if index else float(seconds["total"].sum()),
-                    **{name: sides[name] for name in names},
-                }
-                for index, (phase, names) in enumerate(_PHASES[variant].items())
-            ],
-        }
+        phases = [
+            {
+                "phase": phase,
+                "index": index,
+                "status": "ok",
+                "flags": [],
+                "measured_s": 0.0 if index else float(seconds["total"].sum()),
+                **{name: sides[name] for name in names},
+            }
+            for index, (phase, names) in enumerate(_PHASES[variant].items())
+        ]
+        return repetition_record(unit, phases, self.facts())
 
     def _answer(self, threads: int) -> ProcessRates:
         """The node's bandwidths alone and together. Messages are as long as they are on average; each

@@ -21,6 +21,7 @@ from msgspec import Meta
 
 from elbowroom.plan.kernels import arithmetic_intensity, find
 from elbowroom.points.point import Unit
+from elbowroom.virtual.truth import FLAG, repetition_record
 
 Kept = Annotated[float, Meta(gt=0, le=10)]
 Curve = tuple[tuple[float, float], ...]
@@ -174,23 +175,8 @@ INTENSITY = {"cg": 0.25, "cg-sparse": 0.14, "gemm": 32.0}
 SOLUTION_US = 1e6
 
 
-def record(
-    unit: Unit, phases: list[dict[str, Any]], facts: Mapping[str, float] | None = None
-) -> dict[str, Any]:
-    """A `repetition` record of the protocol."""
-    head = {"record": "repetition", "point": unit.point, "repetition": unit.repetition}
-    return {
-        **head,
-        "status": "ok",
-        "reason": "",
-        "flags": ["virtual"],
-        "phases": phases,
-        **({"facts": dict(facts)} if facts else {}),
-    }
-
-
 def _phase(phase: str, index: int, sides: Mapping[str, Any]) -> dict[str, Any]:
-    return {"phase": phase, "index": index, "status": "ok", "flags": ["virtual"], "measured_s": 0.0, **sides}
+    return {"phase": phase, "index": index, "status": "ok", "flags": [FLAG], "measured_s": 0.0, **sides}
 
 
 def answer_messages(
@@ -204,7 +190,7 @@ def answer_messages(
     for index, phase in enumerate(asked.fields["sequence"]):
         latency = (together if phase == "AB" else alone) * factors[index][0][1]
         phases.append(_phase(phase, index, {"comm": {"value": latency, "unit": "us", "batches": [latency]}}))
-    return record(unit, phases)
+    return repetition_record(unit, phases)
 
 
 def answer_matrices(
@@ -232,7 +218,7 @@ def answer_matrices(
     stalled = value(effects, "stalled", asked)
     if stalled is not None:
         facts["stalled_measured"] = min(1.0, stalled * factors[0][0][0])
-    return record(unit, phases, facts)
+    return repetition_record(unit, phases, facts)
 
 
 def answer_accesses(
@@ -260,7 +246,7 @@ def answer_accesses(
         levels = _misses(effects, asked, sizes) if phase == "AB" else {}
         counted = {"misses": {"source": "measured", "sender": levels, "receiver": levels}} if levels else {}
         phases.append(_phase(phase, index, {"comm": side, "observed": {}, **counted}))
-    return record(unit, phases) | {"validated": True}
+    return repetition_record(unit, phases) | {"validated": True}
 
 
 def _misses(effects: list[Effect], asked: Asked, sizes: list[int]) -> dict[str, list[float]]:

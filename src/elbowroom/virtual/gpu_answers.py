@@ -49,7 +49,7 @@ from elbowroom.virtual.gpu import LETTERS, SMS_OF_UNIT, WAYS, Gpu, Side, held, s
 from elbowroom.virtual.laws import unit_of
 from elbowroom.virtual.loads import rates as host_rates
 from elbowroom.virtual.network import Resource, Stream, solve
-from elbowroom.virtual.truth import Flow
+from elbowroom.virtual.truth import FLAG, Flow, repetition_record
 
 CLUSTERS = (8, 4, 2)
 
@@ -341,7 +341,6 @@ def _copied(gpu: Gpu, side: Side, rate: float) -> float:
     return max(1, ways) * side.bytes / (extra + side.bytes / each)
 
 
-FLAG = "virtual"
 STREAM_NAMES = {"cores": "cores", "copy": "copies", "messages": "messages"}
 """How results call the streams of a case of three."""
 
@@ -373,19 +372,11 @@ def answer_case(
     sides = sides_of(fields["case"])
     sequence: Sequence[str] = fields["sequence"]
     drawn = factors(len(sequence), len(sides))
-    return {
-        "record": "repetition",
-        "point": unit.point,
-        "repetition": unit.repetition,
-        "status": "ok",
-        "reason": "",
-        "flags": [FLAG],
-        "phases": [
-            _phase(gpu, host, sides, phase, drawn[index]) | {"phase": phase, "index": index}
-            for index, phase in enumerate(sequence)
-        ],
-        "facts": {"sms": gpu.sms},
-    }
+    phases = [
+        _phase(gpu, host, sides, phase, drawn[index]) | {"phase": phase, "index": index}
+        for index, phase in enumerate(sequence)
+    ]
+    return repetition_record(unit, phases, {"sms": gpu.sms})
 
 
 def _phase(

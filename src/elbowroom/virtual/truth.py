@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape, Situation, Streams
 from elbowroom.models.load import Load
+from elbowroom.points.point import Unit
 
 if TYPE_CHECKING:
     import numpy
 
+
+FLAG = "virtual"
+"""On every phase and point: nothing of it was measured."""
 
 MOST_NOISE = 0.2
 """Relative standard deviation above which a normal factor would not stay positive: 5 sigma reach zero."""
@@ -143,3 +148,19 @@ def flows_of(load: Load, latency: float, *, far: bool = False) -> tuple[Flow, ..
         )
         for way in sending
     )
+
+
+def repetition_record(
+    unit: Unit, phases: Sequence[Mapping[str, Any]], facts: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """A `repetition` record of the protocol."""
+    record: dict[str, Any] = {
+        "record": "repetition",
+        "point": unit.point,
+        "repetition": unit.repetition,
+        "status": "ok",
+        "reason": "",
+        "flags": [FLAG],
+        "phases": list(phases),
+    }
+    return record | ({"facts": dict(facts)} if facts else {})

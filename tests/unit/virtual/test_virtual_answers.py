@@ -11,9 +11,10 @@ from elbowroom.models.curves import Situation
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.plan.order import request
 from elbowroom.points.point import Placement, Point, Steady, Unit
-from elbowroom.virtual.answers import FLAG, VirtualMachine
+from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.laws import CYCLES_PER_ITEM, Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import of_name
+from elbowroom.virtual.truth import FLAG
 
 LARGE = 64_000_000
 HENRI = of_name("henri")
