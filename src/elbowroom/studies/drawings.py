@@ -19,7 +19,7 @@ from elbowroom.experiments.experiment import JoinedResults
 from elbowroom.experiments.polling.results import OWNERS, cases, workers_text
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.results.result import PointResult, Summary
-from elbowroom.studies.evidence import EVERYWHERE, Evidence, RunEvidence, Where
+from elbowroom.studies.evidence import EVERYWHERE, Evidence, RunEvidence, Where, of_evidence
 from elbowroom.studies.judgements import Only, size
 
 Draw = Callable[[Evidence], Sequence[Figure]]
@@ -28,37 +28,33 @@ SIZES = Axis(label="Message size", scale="log2", bytes=True)
 DURATION = "Duration of an item (ns)"
 
 
-def panels(run: str, where: Where = EVERYWHERE, only: Only | None = None, names: str = "") -> Draw:
+@of_evidence
+def panels(
+    evidence: Evidence, run: str, where: Where = EVERYWHERE, only: Only | None = None, names: str = ""
+) -> Sequence[Figure]:
     """The figures that the run's own experiment draws of those points; `names`: only those whose name starts
     so.
     """
-
-    def draw(evidence: Evidence) -> Sequence[Figure]:
-        points = evidence.points(run, where, only)
-        if not points:
-            return ()
-        mine = evidence.runs[run]
-        joined = _joined(mine)
-        whole = experiments.get(mine.experiment)
-        drawn = joined.figures if joined is not None else whole.figures(points, mine.machine)
-        return tuple(figure for figure in drawn if figure.name.startswith(names) and figure.series)
-
-    return draw
+    points = evidence.points(run, where, only)
+    if not points:
+        return ()
+    mine = evidence.runs[run]
+    joined = _joined(mine)
+    whole = experiments.get(mine.experiment)
+    drawn = joined.figures if joined is not None else whole.figures(points, mine.machine)
+    return tuple(figure for figure in drawn if figure.name.startswith(names) and figure.series)
 
 
-def run_tables(run: str) -> Callable[[Evidence], Sequence[TextTable]]:
+@of_evidence
+def run_tables(evidence: Evidence, run: str) -> Sequence[TextTable]:
     """The tables of the run's own experiment."""
-
-    def tables(evidence: Evidence) -> Sequence[TextTable]:
-        mine = evidence.runs.get(run)
-        if mine is None or not evidence.points(run):
-            return ()
-        joined = _joined(mine)
-        if joined is not None:
-            return joined.tables
-        return experiments.get(mine.experiment).tables(mine.points, mine.machine)
-
-    return tables
+    mine = evidence.runs.get(run)
+    if mine is None or not evidence.points(run):
+        return ()
+    joined = _joined(mine)
+    if joined is not None:
+        return joined.tables
+    return experiments.get(mine.experiment).tables(mine.points, mine.machine)
 
 
 def _joined(mine: RunEvidence) -> JoinedResults | None:
@@ -91,93 +87,89 @@ def _per_item(kernel: Kernel, item: PointResult, unit: str) -> float:
     return 1.0
 
 
+@of_evidence
 def durations(
-    run: str, where: Where = EVERYWHERE, only: Only | None = None, x: X = cores_of, axis: Axis = CORES
-) -> Draw:
+    evidence: Evidence,
+    run: str,
+    where: Where = EVERYWHERE,
+    only: Only | None = None,
+    x: X = cores_of,
+    axis: Axis = CORES,
+) -> Sequence[Figure]:
     """Network on the left axis and the duration of an item on the right one, over cores or the intensity."""
-
-    def draw(evidence: Evidence) -> Sequence[Figure]:
-        drawn = []
-        chosen = [item for item in evidence.points(run, where, only) if item.n]
-        for case, group in grouped(chosen, _case).items():
-            first = group[0]
-            drawn.append(
-                side_by_side(
-                    "-".join(map(str, ("durations", *case))),
-                    f"Network {first.metric} ({size_text(first.size)}) and duration of "
-                    f"{kernel_name(first.kernel)}, {place_text(first, evidence.machine)}",
-                    axis,
-                    group,
-                    x,
-                    comm=f"network {first.metric}",
-                    right=Axis(label=DURATION, scale="log10" if axis.scale != "linear" else "linear"),
-                    comp_transform=duration,
-                )
+    drawn = []
+    chosen = [item for item in evidence.points(run, where, only) if item.n]
+    for case, group in grouped(chosen, _case).items():
+        first = group[0]
+        drawn.append(
+            side_by_side(
+                "-".join(map(str, ("durations", *case))),
+                f"Network {first.metric} ({size_text(first.size)}) and duration of "
+                f"{kernel_name(first.kernel)}, {place_text(first, evidence.machine)}",
+                axis,
+                group,
+                x,
+                comm=f"network {first.metric}",
+                right=Axis(label=DURATION, scale="log10" if axis.scale != "linear" else "linear"),
+                comp_transform=duration,
             )
-        return drawn
-
-    return draw
+        )
+    return drawn
 
 
 def _case(item: PointResult) -> tuple[object, ...]:
     return item.kernel, item.size, item.comp_node, item.comm_node, item.comm_core
 
 
-def polling_over_sizes(run: str) -> Draw:
+@of_evidence
+def polling_over_sizes(evidence: Evidence, run: str) -> Sequence[Figure]:
     """The latency over the message size beside the most workers, a curve for each back-off (Denis et al.,
     Fig. 9); a figure for each kind of workers.
     """
-
-    def draw(evidence: Evidence) -> Sequence[Figure]:
-        drawn = []
-        for source, every in grouped(cases(evidence.points(run)), lambda case: case.source).items():
-            rows = [row for case in every for row in case.at(case.most)]
-            lines = [
-                curve([row.item for row in waits], "comm", "together", size, name=name, axis="left")
-                for name, waits in grouped(rows, lambda row: row.name).items()
-            ]
-            alone = [row.item for row in rows if row.nops is None] or [row.item for row in rows]
-            lines.insert(0, curve(alone, "comm", "alone", size, name="without workers", axis="left"))
-            figure = Figure(
-                name=f"polling-sizes-{source}",
-                title=f"{OWNERS[source]}: latency beside {workers_text(max(row.n for row in rows))}",
-                x=SIZES,
-                left=Axis(label="Network latency (µs)", scale="log10"),
-                series=tuple(line for line in lines if line is not None),
-                caption="Plain alone, dashed beside workers; bands go from the first to the last decile.",
-            )
-            drawn.append(figure)
-        return [figure for figure in drawn if figure.series]
-
-    return draw
-
-
-def constant_frequencies(run: str, metric: Literal["latency", "bandwidth"]) -> Draw:
-    """The network alone over the message size, a curve for each constant frequency (Denis et al., Fig. 1)."""
-
-    def draw(evidence: Evidence) -> Sequence[Figure]:
-        points = evidence.points(run, only=lambda item: bool(item.core_khz or item.uncore_khz))
-        points = [item for item in points if item.metric == metric]
-        series = [
-            line
-            for (core, uncore), group in grouped(
-                points, lambda item: (item.core_khz, item.uncore_khz)
-            ).items()
-            if (line := _alone(group, _frequency_text(core, uncore))) is not None
+    drawn = []
+    for source, every in grouped(cases(evidence.points(run)), lambda case: case.source).items():
+        rows = [row for case in every for row in case.at(case.most)]
+        lines = [
+            curve([row.item for row in waits], "comm", "together", size, name=name, axis="left")
+            for name, waits in grouped(rows, lambda row: row.name).items()
         ]
-        if not series:
-            return ()
+        alone = [row.item for row in rows if row.nops is None] or [row.item for row in rows]
+        lines.insert(0, curve(alone, "comm", "alone", size, name="without workers", axis="left"))
         figure = Figure(
-            name=f"constant-{metric}",
-            title=f"Network {metric} at constant frequencies",
+            name=f"polling-sizes-{source}",
+            title=f"{OWNERS[source]}: latency beside {workers_text(max(row.n for row in rows))}",
             x=SIZES,
-            left=Axis(label=comm_label(points)),
-            series=tuple(series),
-            caption="Communication only; bands go from the first to the last decile.",
+            left=Axis(label="Network latency (µs)", scale="log10"),
+            series=tuple(line for line in lines if line is not None),
+            caption="Plain alone, dashed beside workers; bands go from the first to the last decile.",
         )
-        return (figure,)
+        drawn.append(figure)
+    return [figure for figure in drawn if figure.series]
 
-    return draw
+
+@of_evidence
+def constant_frequencies(
+    evidence: Evidence, run: str, metric: Literal["latency", "bandwidth"]
+) -> Sequence[Figure]:
+    """The network alone over the message size, a curve for each constant frequency (Denis et al., Fig. 1)."""
+    points = evidence.points(run, only=lambda item: bool(item.core_khz or item.uncore_khz))
+    points = [item for item in points if item.metric == metric]
+    series = [
+        line
+        for (core, uncore), group in grouped(points, lambda item: (item.core_khz, item.uncore_khz)).items()
+        if (line := _alone(group, _frequency_text(core, uncore))) is not None
+    ]
+    if not series:
+        return ()
+    figure = Figure(
+        name=f"constant-{metric}",
+        title=f"Network {metric} at constant frequencies",
+        x=SIZES,
+        left=Axis(label=comm_label(points)),
+        series=tuple(series),
+        caption="Communication only; bands go from the first to the last decile.",
+    )
+    return (figure,)
 
 
 def _frequency_text(core: int | None, uncore: int | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import msgspec
 
@@ -15,6 +15,12 @@ from elbowroom.points.point import Note
 from elbowroom.results.result import Finding, PointResult
 
 Place = Literal["", "near", "far"]
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+class NotMeasuredError(Exception):
+    """A run has none of the points that a statement asks for; the reason."""
 
 
 class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,8 +111,25 @@ class Evidence:
         failed = next((item.reason for item in self.runs[run].points if item.status == "failed"), "")
         return failed or (notes[-1].reason if notes else "the run has no such points")
 
+    def missing(self, run: str) -> NotMeasuredError:
+        """To be raised where a run has none of the points."""
+        return NotMeasuredError(self.reason(run))
+
     def doubts(self, runs: Sequence[str]) -> str:
         """Why the runs are not trusted; empty where all are."""
         return next(
             (self.runs[name].doubt for name in runs if name in self.runs and self.runs[name].doubt), ""
         )
+
+
+def of_evidence(
+    function: Callable[Concatenate[Evidence, P], Result],
+) -> Callable[P, Callable[[Evidence], Result]]:
+    """A function of the evidence and of what a paper says, as papers declare it: called with the latter, it
+    gives a function of the evidence.
+    """
+
+    def declare(*args: P.args, **kwargs: P.kwargs) -> Callable[[Evidence], Result]:
+        return lambda evidence: function(evidence, *args, **kwargs)
+
+    return declare

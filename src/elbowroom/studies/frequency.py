@@ -16,8 +16,8 @@ from elbowroom.stats.interval import Interval, WithInterval
 from elbowroom.studies import needs
 from elbowroom.studies.drawings import constant_frequencies, durations, panels
 from elbowroom.studies.evidence import Evidence, Where
-from elbowroom.studies.judgements import LIMIT, Curve, affected, every, gains, given, missing, unaffected
-from elbowroom.studies.study import Exhibit, Judge, Measurement, Outcome, Statement
+from elbowroom.studies.judgements import LIMIT, Curve, affected, every, gains, given, rule, unaffected
+from elbowroom.studies.study import Exhibit, Measurement, Outcome, Statement, outcome
 
 CONSTANT, PRIME, AVX = "constant-frequencies", "prime-counting", "avx512"
 
@@ -68,28 +68,20 @@ def _alone(points: Sequence[PointResult], key: str) -> tuple[Summary, Summary] |
     return None if low is high or low is None or high is None else (low, high)
 
 
-def constant(key: str, where: Where, judged: Callable[[Summary, Summary], Judgement]) -> Judge:
+@rule
+def constant(
+    evidence: Evidence, key: str, where: Where, judged: Callable[[Summary, Summary], Judgement]
+) -> Outcome:
     """Judges the network alone at the lowest and at the highest constant frequency of a kind."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        points = evidence.points(CONSTANT, where)
-        sizes = {item.size for item in points}
-        edge = (min if where.metric == "latency" else max)(sizes, default=0)
-        ends = _alone([item for item in points if item.size == edge], key)
-        if ends is None:
-            return missing(evidence, CONSTANT)
-        low, high = ends
-        ours = f"{low.median:.4g} {low.unit} at the lowest, {high.median:.4g} at the highest frequency"
-        judgement = judged(low, high)
-        return Outcome(
-            judgement=judgement, ours=ours, why="the intervals overlap" if judgement == "undecided" else ""
-        )
-
-    return judge
-
-
-def _smaller(low: Summary, high: Summary) -> Judgement:
-    return larger(low, high)
+    points = evidence.points(CONSTANT, where)
+    sizes = {item.size for item in points}
+    edge = (min if where.metric == "latency" else max)(sizes, default=0)
+    ends = _alone([item for item in points if item.size == edge], key)
+    if ends is None:
+        raise evidence.missing(CONSTANT)
+    low, high = ends
+    ours = f"{low.median:.4g} {low.unit} at the lowest, {high.median:.4g} at the highest frequency"
+    return outcome(judged(low, high), ours, "the intervals overlap")
 
 
 def _greater(low: Summary, high: Summary) -> Judgement:
@@ -148,85 +140,72 @@ def _ratio(new: Frequency | None, old: Frequency | None) -> Interval | None:
     return Interval(value=new.mhz / old.mhz - 1, low=low, high=high)
 
 
-def raised(run: str) -> Judge:
+@rule
+def raised(evidence: Evidence, run: str) -> Outcome:
     """Whether the cores of a node have a higher frequency, on average, while others compute than during
     communication alone. (The frequency of the communication core is the same in the paper.)
     """
-
-    def higher(moved: Interval) -> Judgement:
-        return above(moved, MOVED)
-
-    return _compared(run, "all cores", (), higher)
+    return _compared(evidence, run, "all cores", (), lambda moved: above(moved, MOVED))
 
 
-def stable(run: str) -> Judge:
+@rule
+def stable(evidence: Evidence, run: str) -> Outcome:
     """Whether the communication core keeps its frequency, while that of some computing cores differs from
     what it is when they sleep: where nothing changed, nothing is shown.
     """
-
-    def kept(moved: Interval) -> Judgement:
-        return near(moved, MOVED)
-
-    def judge(evidence: Evidence) -> Outcome:
-        outcome = _compared(run, "communication core", ("communication",), kept)(evidence)
-        if outcome.judgement != "confirmed":
-            return outcome
-        for item in _traced(evidence, run):
-            moved = _ratio(frequency(item, "AB", "computing"), frequency(item, "S", "idle"))
-            if near(moved, MOVED) == "refuted":
-                return outcome
-        why = "no computing core changed its frequency, so nothing could change that of others"
-        return Outcome(judgement="undecided", ours=outcome.ours, why=why)
-
-    return judge
+    roles = ("communication",)
+    kept = _compared(evidence, run, "communication core", roles, lambda moved: near(moved, MOVED))
+    if kept.judgement != "confirmed":
+        return kept
+    for item in _traced(evidence, run):
+        moved = _ratio(frequency(item, "AB", "computing"), frequency(item, "S", "idle"))
+        if near(moved, MOVED) == "refuted":
+            return kept
+    why = "no computing core changed its frequency, so nothing could change that of others"
+    return Outcome(judgement="undecided", ours=kept.ours, why=why)
 
 
 def _traced(evidence: Evidence, run: str) -> list[PointResult]:
     return [item for item in evidence.points(run) if item.traces and item.n]
 
 
-def _compared(run: str, who: str, roles: tuple[str, ...], judged: Callable[[Interval], Judgement]) -> Judge:
+def _compared(
+    evidence: Evidence, run: str, who: str, roles: tuple[str, ...], judged: Callable[[Interval], Judgement]
+) -> Outcome:
     """Judges how the frequency of some cores beside computation differs from that during communication alone,
     at every number of computing cores.
     """
-
-    def judge(evidence: Evidence) -> Outcome:
-        texts, results = [], list[Judgement]()
-        for item in _traced(evidence, run):
-            alone, together = frequency(item, "B", *roles), frequency(item, "AB", *roles)
-            if alone is not None and together is not None:
-                texts.append(f"{alone.mhz:.0f} and {together.mhz:.0f} MHz with {cores_text(item.n)}")
-                moved = _ratio(together, alone)
-                results.append("undecided" if moved is None else judged(moved))
-        if not results:
-            why = READABLE if evidence.points(run) else evidence.reason(run)
-            return Outcome(judgement="not tested", why=why)
-        judgement = unanimous(results)
-        why = "an interval includes a change of 2 %, or it depends on the cores" * (judgement == "undecided")
-        return Outcome(judgement=judgement, ours=f"{who}: {'; '.join(texts[:3])}", why=why)
-
-    return judge
+    texts, results = [], list[Judgement]()
+    for item in _traced(evidence, run):
+        alone, together = frequency(item, "B", *roles), frequency(item, "AB", *roles)
+        if alone is not None and together is not None:
+            texts.append(f"{alone.mhz:.0f} and {together.mhz:.0f} MHz with {cores_text(item.n)}")
+            moved = _ratio(together, alone)
+            results.append("undecided" if moved is None else judged(moved))
+    if not results:
+        return _not_tested(evidence, run, READABLE)
+    why = "an interval includes a change of 2 %, or it depends on the cores"
+    return outcome(unanimous(results), f"{who}: {'; '.join(texts[:3])}", why)
 
 
-def slower_with_more(run: str) -> Judge:
+def _not_tested(evidence: Evidence, run: str, why: str) -> Outcome:
+    """For this reason where the run has points, else for that of the run."""
+    return Outcome(judgement="not tested", why=why if evidence.points(run) else evidence.reason(run))
+
+
+@rule
+def slower_with_more(evidence: Evidence, run: str) -> Outcome:
     """Whether each core computes less alone the more of them compute (the paper: longer durations)."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        points = sorted(
-            (item for item in evidence.points(run) if item.n and item.comp.alone is not None),
-            key=lambda item: item.n,
-        )
-        if len({item.n for item in points}) < 2:
-            why = "one number of computing cores here" if points else evidence.reason(run)
-            return Outcome(judgement="not tested", why=why)
-        first, last = _each(points[0]), _each(points[-1])
-        ours = f"{first.median:.4g} {first.unit} a core with {points[0].n} computing"
-        ours += f", {last.median:.4g} with {points[-1].n}"
-        judgement = larger(first, last)
-        why = "the intervals overlap" if judgement == "undecided" else ""
-        return Outcome(judgement=judgement, ours=ours, why=why)
-
-    return judge
+    points = [item for item in evidence.points(run) if item.n and item.comp.alone is not None]
+    if not points:
+        raise evidence.missing(run)
+    few, many = min(points, key=lambda item: item.n), max(reversed(points), key=lambda item: item.n)
+    if few.n == many.n:
+        return Outcome(judgement="not tested", why="one number of computing cores here")
+    first, last = _each(few), _each(many)
+    ours = f"{first.median:.4g} {first.unit} a core with {few.n} computing"
+    ours += f", {last.median:.4g} with {many.n}"
+    return outcome(larger(first, last), ours, "the intervals overlap")
 
 
 def _each(item: PointResult) -> Summary:
@@ -244,28 +223,23 @@ def _each(item: PointResult) -> Summary:
     )
 
 
-def slows_on_the_communicating_socket(run: str) -> Judge:
+@rule
+def slows_on_the_communicating_socket(evidence: Evidence, run: str) -> Outcome:
     """Whether computation suffers beside large messages once its cores include some of the communicating
     socket, and neither without them nor beside small messages. It is compared with the same computation
     alone: more cores are slower without any message, too, where turbo depends on their number.
     """
+    sockets = {core.number: core.package for core in evidence.machine.cores}
 
-    def judge(evidence: Evidence) -> Outcome:
-        sockets = {core.number: core.package for core in evidence.machine.cores}
+    def shares(item: PointResult) -> bool:
+        return sockets.get(item.comm_core) in {sockets.get(core) for core in item.comp_cores}
 
-        def shares(item: PointResult) -> bool:
-            return sockets.get(item.comm_core) in {sockets.get(core) for core in item.comp_cores}
-
-        inside = Curve(run, "comp", LARGE, only=shares)
-        outside = Curve(run, "comp", LARGE, only=lambda item: not shares(item))
-        if not outside.points(evidence):
-            why = "no computation avoids the communicating socket" if evidence.points(run) else ""
-            return Outcome(judgement="not tested", why=why or evidence.reason(run))
-        return every(affected(inside, "last"), unaffected(outside), unaffected(Curve(run, "comp", SMALL)))(
-            evidence
-        )
-
-    return judge
+    inside = Curve(run, "comp", LARGE, only=shares)
+    outside = Curve(run, "comp", LARGE, only=lambda item: not shares(item))
+    if not outside.select(evidence):
+        return _not_tested(evidence, run, "no computation avoids the communicating socket")
+    small = Curve(run, "comp", SMALL)
+    return every(affected(inside, "last"), unaffected(outside), unaffected(small))(evidence)
 
 
 HIGHER = "confirmed if the intervals at the lowest and the highest frequency are apart in this direction"
@@ -282,14 +256,8 @@ SLOWED = (
 )
 SLOWER = "confirmed if a core's rate with the most cores is below that with the fewest, intervals apart"
 
-NETWORK, CORE, UNCORE = (
-    (needs.network,),
-    (needs.network, needs.core_frequencies),
-    (
-        needs.network,
-        needs.uncore_frequencies,
-    ),
-)
+NETWORK = (needs.network,)
+CORE, UNCORE = (*NETWORK, needs.core_frequencies), (*NETWORK, needs.uncore_frequencies)
 
 CONSTANT_LATENCY = Exhibit(
     label="Fig. 1a",
@@ -297,18 +265,17 @@ CONSTANT_LATENCY = Exhibit(
     runs=(CONSTANT,),
     draw=constant_frequencies(CONSTANT, "latency"),
     differs="the lowest and the highest frequency that this machine can hold, not the paper's",
+    section="3.1",
     statements=(
         Statement(
             text="a higher core frequency lowers the latency",
-            section="3.1",
             paper="3.1 us at 1000 MHz, 1.8 us at 2300 MHz",
-            judge=constant("core_khz", SMALL, _smaller),
+            judge=constant("core_khz", SMALL, larger),
             criterion=HIGHER,
             needs=CORE,
         ),
         Statement(
             text="the uncore frequency has no effect on the latency",
-            section="3.1",
             paper="+5 %, beside +72 % for the core frequency",
             judge=constant("uncore_khz", SMALL, _same),
             criterion=EQUAL,
@@ -323,10 +290,10 @@ CONSTANT_BANDWIDTH = Exhibit(
     runs=(CONSTANT,),
     draw=constant_frequencies(CONSTANT, "bandwidth"),
     differs=CONSTANT_LATENCY.differs,
+    section="3.1",
     statements=(
         Statement(
             text="the core frequency has no effect on the bandwidth of large messages",
-            section="3.1",
             paper="unchanged",
             judge=constant("core_khz", LARGE, _same),
             criterion=EQUAL,
@@ -334,7 +301,6 @@ CONSTANT_BANDWIDTH = Exhibit(
         ),
         Statement(
             text="a higher uncore frequency raises the bandwidth a little",
-            section="3.1",
             paper="10.1 GB/s at 1200 MHz, 10.5 GB/s at 2400 MHz",
             judge=constant("uncore_khz", LARGE, _greater),
             criterion=HIGHER,
@@ -410,10 +376,11 @@ AVX_DURATION = Exhibit(
     runs=(AVX,),
     draw=durations(AVX),
     differs="FMA with the widest vectors of this processor, which is AVX512 where it has that",
+    section="3.3",
+    judged_with=NETWORK,
     statements=(
         Statement(
             text="computation is faster with few computing cores",
-            section="3.3",
             paper="135 ms with 4 cores, 210 ms with 20",
             judge=slower_with_more(AVX),
             criterion=SLOWER,
@@ -421,19 +388,15 @@ AVX_DURATION = Exhibit(
         ),
         Statement(
             text="the latency is slightly better beside AVX512 computation, at every number of cores",
-            section="3.3",
             paper="1.33 against 1.49 us",
             judge=gains(Curve(AVX, "comm")),
             criterion=BETTER,
-            needs=NETWORK,
         ),
         Statement(
             text="AVX512 computation on other cores does not raise the latency",
-            section="3.3",
             paper="no number of cores raises it",
             judge=unaffected(Curve(AVX, "comm")),
             criterion=NOT_WORSE,
-            needs=NETWORK,
         ),
     ),
 )

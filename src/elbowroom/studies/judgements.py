@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Concatenate, Literal, ParamSpec
 
 import msgspec
 
@@ -25,10 +25,11 @@ from elbowroom.results.family import judge_sides, suffering
 from elbowroom.results.judgement import Judgement, above, larger, suffers, unanimous
 from elbowroom.results.result import Kept, PointResult
 from elbowroom.stats.interval import Interval
-from elbowroom.studies.evidence import EVERYWHERE, Evidence, Where
-from elbowroom.studies.study import Judge, Outcome
+from elbowroom.studies.evidence import EVERYWHERE, Evidence, NotMeasuredError, Where
+from elbowroom.studies.study import Judge, Outcome, outcome
 
 End = Literal["first", "last", "worst", "all"]
+P = ParamSpec("P")
 X = Callable[[PointResult], float]
 Only = Callable[[PointResult], bool]
 
@@ -36,6 +37,23 @@ CLAIM = re.compile(r":? the claim that ", re.IGNORECASE)
 """Where the sentence of a finding turns from numbers to the experiment's own verdict."""
 
 SIDES: dict[SideName, str] = {"comm": "communication", "comp": "computation"}
+
+
+def rule(judge: Callable[Concatenate[Evidence, P], Outcome]) -> Callable[P, Judge]:
+    """Rules are functions of the evidence and of what a statement says: called with the latter, one gives the
+    judge of that statement. Where a run has none of the points, the statement is not tested.
+    """
+
+    def judge_of(*args: P.args, **kwargs: P.kwargs) -> Judge:
+        def decide(evidence: Evidence) -> Outcome:
+            try:
+                return judge(evidence, *args, **kwargs)
+            except NotMeasuredError as error:
+                return Outcome(judgement="not tested", why=str(error))
+
+        return decide
+
+    return judge_of
 
 
 def cores(item: PointResult) -> float:
@@ -72,7 +90,13 @@ class Curve:
         self.count = count
 
     def points(self, evidence: Evidence) -> list[PointResult]:
-        """Those where the side was measured alone and together, by rising x."""
+        """Those where the side was measured alone and together, by rising x; NotMeasuredError without any."""
+        if points := self.select(evidence):
+            return points
+        raise evidence.missing(self.run)
+
+    def select(self, evidence: Evidence) -> list[PointResult]:
+        """The same; empty without any."""
         chosen = evidence.points(self.run, self.where, self.only)
         if self.count:
             counts = sorted({item.n for item in chosen if item.n})
@@ -87,7 +111,7 @@ class Curve:
     def chosen(self, evidence: Evidence, end: End) -> list[PointResult]:
         """The points at that end of the axis, those where least is kept, or all."""
         points = self.points(evidence)
-        if not points or end == "all":
+        if end == "all":
             return points
         if end == "worst":
             return [min(points, key=lambda item: _kept(item, self.side).value)]
@@ -101,11 +125,6 @@ def _kept(item: PointResult, side: SideName) -> Kept:
     return kept
 
 
-def missing(evidence: Evidence, run: str) -> Outcome:
-    """The outcome where a run has none of the points."""
-    return Outcome(judgement="not tested", why=evidence.reason(run))
-
-
 def _texts(items: Sequence[PointResult], side: SideName, form: str = ".2f") -> str:
     parts = [
         f"{kept.value:{form}} ({kept.text(form)}) {at_text(item)}"
@@ -116,67 +135,50 @@ def _texts(items: Sequence[PointResult], side: SideName, form: str = ".2f") -> s
     return f"{SIDES[side]} keeps {'; '.join(parts)}{more}"
 
 
-def affected(curve: Curve, end: End = "worst") -> Judge:
+@rule
+def affected(evidence: Evidence, curve: Curve, end: End = "worst") -> Outcome:
     """Confirmed where the side suffers at that end, refuted where all of its points lose less than 5 %."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        items = curve.chosen(evidence, end)
-        if not items:
-            return missing(evidence, curve.run)
-        judgement = unanimous([suffers(_kept(item, curve.side)) for item in items])
-        if end == "worst":
-            every = curve.points(evidence)
-            judgement = judge_sides(every, curve.side)[every.index(items[0])]
-            if judgement == "refuted":
-                judgement = unanimous([suffers(_kept(item, curve.side)) for item in every])
-        why = "an interval includes 0.95" if judgement == "undecided" else ""
-        return Outcome(judgement=judgement, ours=_texts(items, curve.side), why=why)
-
-    return judge
+    items = curve.chosen(evidence, end)
+    judgement = unanimous([suffers(_kept(item, curve.side)) for item in items])
+    if end == "worst":
+        points = curve.points(evidence)
+        judgement = judge_sides(points, curve.side)[points.index(items[0])]
+        if judgement == "refuted":
+            judgement = unanimous([suffers(_kept(item, curve.side)) for item in points])
+    return outcome(judgement, _texts(items, curve.side), "an interval includes 0.95")
 
 
-def unaffected(curve: Curve, unless: Judge | None = None, cause: str = "") -> Judge:
+@rule
+def unaffected(evidence: Evidence, curve: Curve, unless: Judge | None = None, cause: str = "") -> Outcome:
     """Confirmed where every point loses less than 5 % with its whole interval, refuted where any suffers.
     Undecided where `unless`, the judge of the cause, does not confirm that the cause is there (`cause`).
     """
-
-    def judge(evidence: Evidence) -> Outcome:
-        points = curve.points(evidence)
-        if not points:
-            return missing(evidence, curve.run)
-        worst = min(points, key=lambda item: _kept(item, curve.side).value)
-        ours = f"at worst {_texts([worst], curve.side)}"
-        judgements = set(judge_sides(points, curve.side))
-        if "confirmed" in judgements:
-            return Outcome(judgement="refuted", ours=ours)
-        if judgements != {"refuted"}:
-            return Outcome(judgement="undecided", ours=ours, why="an interval includes 0.95")
-        if unless is not None and unless(evidence).judgement != "confirmed":
-            return Outcome(judgement="undecided", ours=ours, why=cause)
-        return Outcome(judgement="confirmed", ours=ours)
-
-    return judge
+    points = curve.points(evidence)
+    worst = min(points, key=lambda item: _kept(item, curve.side).value)
+    ours = f"at worst {_texts([worst], curve.side)}"
+    judgements = set(judge_sides(points, curve.side))
+    if "confirmed" in judgements:
+        return Outcome(judgement="refuted", ours=ours)
+    if judgements != {"refuted"}:
+        return Outcome(judgement="undecided", ours=ours, why="an interval includes 0.95")
+    if unless is not None and unless(evidence).judgement != "confirmed":
+        return Outcome(judgement="undecided", ours=ours, why=cause)
+    return Outcome(judgement="confirmed", ours=ours)
 
 
-def loss(curve: Curve, most: float, least: float = 0.0, end: End = "last") -> Judge:
+@rule
+def loss(evidence: Evidence, curve: Curve, most: float, least: float = 0.0, end: End = "last") -> Outcome:
     """Confirmed where the side suffers and keeps between `least` and `most` there, with its interval; refuted
     where the whole interval is outside.
     """
-
-    def judge(evidence: Evidence) -> Outcome:
-        items = curve.chosen(evidence, end)
-        if not items:
-            return missing(evidence, curve.run)
-        ours = _texts(items, curve.side)
-        judgement = unanimous([_within(_kept(item, curve.side), least, most) for item in items])
-        if judgement == "confirmed":
-            happened = unanimous([suffers(_kept(item, curve.side)) for item in items])
-            if happened != "confirmed":
-                return Outcome(judgement="undecided", ours=ours, why="nothing is lost here")
-        why = "the interval reaches beyond the limits" if judgement == "undecided" else ""
-        return Outcome(judgement=judgement, ours=ours, why=why)
-
-    return judge
+    items = curve.chosen(evidence, end)
+    ours = _texts(items, curve.side)
+    judgement = unanimous([_within(_kept(item, curve.side), least, most) for item in items])
+    if judgement == "confirmed":
+        happened = unanimous([suffers(_kept(item, curve.side)) for item in items])
+        if happened != "confirmed":
+            return Outcome(judgement="undecided", ours=ours, why="nothing is lost here")
+    return outcome(judgement, ours, "the interval reaches beyond the limits")
 
 
 def _within(kept: Kept, least: float, most: float) -> Judgement:
@@ -188,21 +190,15 @@ def _within(kept: Kept, least: float, most: float) -> Judgement:
     return "confirmed" if least <= ends[0] and ends[1] <= most else "undecided"
 
 
-def gains(curve: Curve) -> Judge:
+@rule
+def gains(evidence: Evidence, curve: Curve) -> Outcome:
     """Confirmed where every point keeps more than 1, refuted where any suffers or all keep less than 1."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        points = curve.points(evidence)
-        if not points:
-            return missing(evidence, curve.run)
-        ours = _texts(points, curve.side, ".3f")
-        if suffering(points, curve.side):
-            return Outcome(judgement="refuted", ours=ours)
-        judgement = unanimous([above(_kept(item, curve.side), 1.0) for item in points])
-        why = "an interval includes 1" if judgement == "undecided" else ""
-        return Outcome(judgement=judgement, ours=ours, why=why)
-
-    return judge
+    points = curve.points(evidence)
+    ours = _texts(points, curve.side, ".3f")
+    if suffering(points, curve.side):
+        return Outcome(judgement="refuted", ours=ours)
+    judgement = unanimous([above(_kept(item, curve.side), 1.0) for item in points])
+    return outcome(judgement, ours, "an interval includes 1")
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,29 +234,20 @@ def earlier(first: Start, second: Start, *, equal: bool = False) -> Judgement:
     return "refuted" if before(second, first, False) else "undecided"
 
 
-def sooner(first: Curve, second: Curve) -> Judge:
+@rule
+def sooner(evidence: Evidence, first: Curve, second: Curve) -> Outcome:
     """Whether the first curve suffers from a smaller x than the second one does (or the second never)."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        for curve in (first, second):
-            if len({curve.x(item) for item in curve.points(evidence)}) < 2:
-                return missing(evidence, curve.run) if not curve.points(evidence) else _one_value()
-        one, other = first.start(evidence), second.start(evidence)
-        ours = f"{_start_text(one, first)}; {_start_text(other, second)}"
-        judgement = earlier(one, other)
-        why = ""
-        if judgement == "undecided":
-            why = "neither suffers" if one.certain is None and other.certain is None else SAME_START
-        return Outcome(judgement=judgement, ours=ours, why=why)
-
-    return judge
+    for curve in (first, second):
+        if len({curve.x(item) for item in curve.points(evidence)}) < 2:
+            return ONE_VALUE
+    one, other = first.start(evidence), second.start(evidence)
+    ours = f"{_start_text(one, first)}; {_start_text(other, second)}"
+    neither = one.certain is None and other.certain is None
+    return outcome(earlier(one, other), ours, "neither suffers" if neither else SAME_START)
 
 
 SAME_START = "both suffer from the same value, or the intervals allow it"
-
-
-def _one_value() -> Outcome:
-    return Outcome(judgement="not tested", why="one value of the axis here, so there is no onset")
+ONE_VALUE = Outcome(judgement="not tested", why="one value of the axis here, so there is no onset")
 
 
 def _start_text(start: Start, curve: Curve) -> str:
@@ -271,62 +258,49 @@ def _start_text(start: Start, curve: Curve) -> str:
     return text if start.possible == start.certain else f"{text}, or from {curve.at(start.possible or 0.0)}"
 
 
-def late(curve: Curve, share: float) -> Judge:
+@rule
+def late(evidence: Evidence, curve: Curve, share: float) -> Outcome:
     """Whether the side suffers only beyond a share of the axis' range; refuted where it does before."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        points = curve.points(evidence)
-        if not points:
-            return missing(evidence, curve.run)
-        if len({curve.x(item) for item in points}) < 3:
-            return _one_value()
-        start = curve.start(evidence)
-        limit = share * curve.x(points[-1])
-        ours = _start_text(start, curve)
-        if start.certain is None or start.possible is None:
-            return Outcome(judgement="undecided", ours=ours, why="it never suffers")
-        if start.certain <= limit:
-            return Outcome(judgement="refuted", ours=ours)
-        if start.possible <= limit:
-            return Outcome(judgement="undecided", ours=ours, why="an interval before it includes 0.95")
-        return Outcome(judgement="confirmed", ours=ours)
-
-    return judge
+    points = curve.points(evidence)
+    if len({curve.x(item) for item in points}) < 3:
+        return ONE_VALUE
+    start = curve.start(evidence)
+    limit = share * curve.x(points[-1])
+    ours = _start_text(start, curve)
+    if start.certain is None or start.possible is None:
+        return Outcome(judgement="undecided", ours=ours, why="it never suffers")
+    if start.certain <= limit:
+        return Outcome(judgement="refuted", ours=ours)
+    if start.possible <= limit:
+        return Outcome(judgement="undecided", ours=ours, why="an interval before it includes 0.95")
+    return Outcome(judgement="confirmed", ours=ours)
 
 
 FEWEST_STEPS = 5
 """Values of an axis from which a steady loss is told from an abrupt one."""
 
 
-def manner(curve: Curve, wanted: Literal["steadily", "abruptly"]) -> Judge:
+@rule
+def manner(evidence: Evidence, curve: Curve, wanted: Literal["steadily", "abruptly"]) -> Outcome:
     """Whether the loss grows so over the axis: abruptly where one step makes more than half of it."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        points = curve.points(evidence)
-        if not points:
-            return missing(evidence, curve.run)
-        start = curve.start(evidence)
-        ours = _start_text(start, curve)
-        if start.certain is None:
-            return Outcome(judgement="undecided", ours=ours, why="it never suffers")
-        if len({curve.x(item) for item in points}) < FEWEST_STEPS:
-            why = f"fewer than {FEWEST_STEPS} values of the axis: one step always is a large part of the loss"
-            return Outcome(judgement="not tested", ours=ours, why=why)
-        worst = min(points, key=lambda item: _kept(item, curve.side).value)
-        share = largest_step([_kept(item, curve.side) for item in points[: points.index(worst) + 1]])
-        ours += f"; it keeps {_kept(worst, curve.side).value:.2f} at worst"
-        if share is None:
-            return Outcome(
-                judgement="undecided", ours=ours, why="an interval is missing, or includes no loss"
-            )
-        ours += f", and the largest step is {share.value:.0%} ({share.text('.0%')}) of the loss"
-        judgement = above(share, 0.5)
-        if wanted == "steadily":
-            judgement = opposite(judgement)
-        why = "the interval includes half of the loss" if judgement == "undecided" else ""
-        return Outcome(judgement=judgement, ours=ours, why=why)
-
-    return judge
+    points = curve.points(evidence)
+    start = curve.start(evidence)
+    ours = _start_text(start, curve)
+    if start.certain is None:
+        return Outcome(judgement="undecided", ours=ours, why="it never suffers")
+    if len({curve.x(item) for item in points}) < FEWEST_STEPS:
+        why = f"fewer than {FEWEST_STEPS} values of the axis: one step always is a large part of the loss"
+        return Outcome(judgement="not tested", ours=ours, why=why)
+    worst = min(points, key=lambda item: _kept(item, curve.side).value)
+    share = largest_step([_kept(item, curve.side) for item in points[: points.index(worst) + 1]])
+    ours += f"; it keeps {_kept(worst, curve.side).value:.2f} at worst"
+    if share is None:
+        return Outcome(judgement="undecided", ours=ours, why="an interval is missing, or includes no loss")
+    ours += f", and the largest step is {share.value:.0%} ({share.text('.0%')}) of the loss"
+    judgement = above(share, 0.5)
+    if wanted == "steadily":
+        judgement = opposite(judgement)
+    return outcome(judgement, ours, "the interval includes half of the loss")
 
 
 def largest_step(way: Sequence[Kept]) -> Interval | None:
@@ -354,42 +328,36 @@ def opposite(judgement: Judgement) -> Judgement:
     return swapped.get(judgement, judgement)
 
 
-def less_kept(first: Curve, second: Curve, end: End = "last", names: tuple[str, str] = ("", "")) -> Judge:
+@rule
+def less_kept(
+    evidence: Evidence, first: Curve, second: Curve, end: End = "last", names: tuple[str, str] = ("", "")
+) -> Outcome:
     """Whether the first keeps less than the second at that end."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        items = [curve.chosen(evidence, end)[:1] for curve in (first, second)]
-        for curve, chosen in zip((first, second), items, strict=True):
-            if not chosen:
-                return missing(evidence, curve.run)
-        one, other = _kept(items[0][0], first.side), _kept(items[1][0], second.side)
-        ours = f"{names[0]} keeps {kept_text(one)}, {names[1]} {kept_text(other)}"
-        judgement = larger(other, one)
-        why = "the intervals overlap" if judgement == "undecided" else ""
-        return Outcome(judgement=judgement, ours=ours, why=why)
-
-    return judge
+    one, other = (_kept(curve.chosen(evidence, end)[0], curve.side) for curve in (first, second))
+    ours = f"{names[0]} keeps {kept_text(one)}, {names[1]} {kept_text(other)}"
+    return outcome(larger(other, one), ours, "the intervals overlap")
 
 
-def found(
-    run: str, start: str | tuple[str, ...], value: str = "verdict", quote: str | tuple[str, ...] = ""
-) -> Judge:
+@rule
+def verdict_of_findings(
+    evidence: Evidence,
+    run: str,
+    start: str | tuple[str, ...],
+    value: str = "verdict",
+    quote: str | tuple[str, ...] = "",
+) -> Outcome:
     """What the run's own experiment concludes in its findings with that key, under `value`; undecided where
     several disagree. The numbers are those of the same findings, or of those whose key starts with `quote`.
     """
-
-    def judge(evidence: Evidence) -> Outcome:
-        findings = [item for item in evidence.findings(run, start) if value in item.values]
-        if not findings:
-            return missing(evidence, run)
-        judgement = unanimous([_verdict(str(item.values[value])) for item in findings])
-        quoted = evidence.findings(run, quote) if quote else findings
-        texts = [
-            CLAIM.split(item.text)[0].strip() for item in quoted if "verdict" not in item.values or not quote
-        ]
-        return Outcome(judgement=judgement, ours=" ".join(filter(None, texts)))
-
-    return judge
+    findings = [item for item in evidence.findings(run, start) if value in item.values]
+    if not findings:
+        raise evidence.missing(run)
+    judgement = unanimous([_verdict(str(item.values[value])) for item in findings])
+    quoted = evidence.findings(run, quote) if quote else findings
+    texts = [
+        CLAIM.split(item.text)[0].strip() for item in quoted if "verdict" not in item.values or not quote
+    ]
+    return Outcome(judgement=judgement, ours=" ".join(filter(None, texts)))
 
 
 def _verdict(word: str) -> Judgement:
@@ -397,40 +365,25 @@ def _verdict(word: str) -> Judgement:
     return next((judgement for judgement in known if judgement == word), "not tested")
 
 
-def every(*judges: Judge) -> Judge:
+@rule
+def every(evidence: Evidence, *judges: Judge) -> Outcome:
     """Confirmed where all are, refuted where any is, not tested where none was; else undecided."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        outcomes = [item(evidence) for item in judges]
-        ours = "; ".join(dict.fromkeys(item.ours for item in outcomes if item.ours))
-        words = {item.judgement for item in outcomes}
-        why = next((item.why for item in outcomes if item.judgement in ("undecided", "not tested")), "")
-        if "refuted" in words:
-            return Outcome(judgement="refuted", ours=ours)
-        if words == {"confirmed"} or words == {"not tested"}:
-            return Outcome(judgement=words.pop(), ours=ours, why=why)
-        return Outcome(judgement="undecided", ours=ours, why=why)
-
-    return judge
+    outcomes = [judge(evidence) for judge in judges]
+    ours = "; ".join(dict.fromkeys(item.ours for item in outcomes if item.ours))
+    words = {item.judgement for item in outcomes}
+    why = next((item.why for item in outcomes if item.judgement in ("undecided", "not tested")), "")
+    if "refuted" in words:
+        return Outcome(judgement="refuted", ours=ours)
+    if words == {"confirmed"} or words == {"not tested"}:
+        return Outcome(judgement=words.pop(), ours=ours, why=why)
+    return Outcome(judgement="undecided", ours=ours, why=why)
 
 
-def given(condition: Judge, *others: Judge) -> Judge:
+@rule
+def given(evidence: Evidence, condition: Judge, *others: Judge) -> Outcome:
     """As `every`; not tested where the condition was not."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        first = condition(evidence)
-        return first if first.judgement == "not tested" else every(condition, *others)(evidence)
-
-    return judge
-
-
-def fixed(judgement: Judgement, why: str, ours: str = "") -> Judge:
-    """For statements that no run can judge."""
-
-    def judge(evidence: Evidence) -> Outcome:  # noqa: ARG001
-        return Outcome(judgement=judgement, why=why, ours=ours)
-
-    return judge
+    first = condition(evidence)
+    return first if first.judgement == "not tested" else every(condition, *others)(evidence)
 
 
 LIMIT = 1 - TOLERANCE

@@ -24,7 +24,7 @@ from elbowroom.studies.judgements import (
     less_kept,
     loss,
     manner,
-    missing,
+    rule,
     sooner,
     unaffected,
 )
@@ -71,15 +71,12 @@ def _curve(side: SideName, data: Place, thread: Place, metric: Metric, kernel: s
     return Curve(PLACEMENT, side, Where(kernels=(kernel,), data=data, thread=thread, metric=metric))
 
 
-def _both(judge_of: Callable[[str], Judge]) -> Judge:
+@rule
+def _both(evidence: Evidence, judge_of: Callable[[str], Judge]) -> Outcome:
     """A judge of COPY and TRIAD alike; where one was not measured (a quick study), of the other."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        measured = {item.kernel for item in evidence.points(PLACEMENT)}
-        kernels = [kernel for kernel in KERNELS if kernel in measured] or ["triad"]
-        return every(*map(judge_of, kernels))(evidence)
-
-    return judge
+    measured = {item.kernel for item in evidence.points(PLACEMENT)}
+    kernels = [kernel for kernel in KERNELS if kernel in measured] or ["triad"]
+    return every(*map(judge_of, kernels))(evidence)
 
 
 def large_loss(data: Place = "", thread: Place = "") -> Judge:
@@ -139,13 +136,14 @@ def _latency_alone(evidence: Evidence, where: Where) -> Summary | None:
     return next((item.comm.alone for item in points if item.comm.alone is not None), None)
 
 
+@rule
 def nearer_is_faster(evidence: Evidence) -> Outcome:
     """Whether the latency alone is lower with the communication thread near the NIC (section 4.3)."""
     near, far = (
         _latency_alone(evidence, Where(metric="latency", data="near", thread=thread)) for thread in NEAR_FAR
     )
     if near is None or far is None:
-        return missing(evidence, PLACEMENT)
+        raise evidence.missing(PLACEMENT)
     return Outcome(judgement=larger(far, near), ours=f"{near.median:.3g} us near, {far.median:.3g} us far")
 
 
@@ -206,10 +204,11 @@ FIGURE_4A = Exhibit(
     title="Network latency beside STREAM, data near the NIC, communication thread far",
     runs=(PLACEMENT,),
     draw=panels(PLACEMENT, Where(metric="latency", data="near", thread="far")),
+    section="4.2",
+    judged_with=NETWORK,
     statements=(
         Statement(
             text="the latency suffers only from many computing cores on",
-            section="4.2",
             paper="from 22 of 35 cores",
             judge=_both(lambda kernel: late(_curve("comm", "near", "far", "latency", kernel), EARLY)),
             criterion="confirmed if it suffers only beyond a third of the computing cores; refuted if before",
@@ -217,15 +216,12 @@ FIGURE_4A = Exhibit(
         ),
         Statement(
             text="the latency doubles when all cores compute",
-            section="4.2",
             paper="twice",
             judge=_both(lambda kernel: loss(_curve("comm", "near", "far", "latency", kernel), DOUBLED)),
             criterion=DOUBLES,
-            needs=NETWORK,
         ),
         Statement(
             text="STREAM is not affected by a ping-pong of 4 B",
-            section="4.2",
             paper="not impacted",
             judge=unaffected(
                 Curve(PLACEMENT, "comp", Where(metric="latency", data="near", thread="far")),
@@ -233,7 +229,6 @@ FIGURE_4A = Exhibit(
                 "it does not suffer beside 64 MB either",
             ),
             criterion=ABSENT,
-            needs=NETWORK,
         ),
     ),
 )
@@ -243,6 +238,7 @@ FIGURE_4B = Exhibit(
     title="Network bandwidth beside STREAM, data near the NIC, communication thread far",
     runs=(PLACEMENT,),
     draw=panels(PLACEMENT, Where(metric="bandwidth", data="near", thread="far")),
+    judged_with=NETWORK,
     statements=(
         Statement(
             text="the bandwidth suffers from fewer computing cores than the latency",
@@ -263,7 +259,6 @@ FIGURE_4B = Exhibit(
             paper="by almost two thirds",
             judge=_both(lambda kernel: loss(_curve("comm", "near", "far", "bandwidth", kernel), 0.5)),
             criterion=HALF,
-            needs=NETWORK,
         ),
         Statement(
             text="STREAM loses more beside 64 MB than beside 4 B",
@@ -278,7 +273,6 @@ FIGURE_4B = Exhibit(
                 )
             ),
             criterion="confirmed if the intervals of kept at worst are apart in this direction",
-            needs=NETWORK,
         ),
         Statement(
             text="STREAM loses at most 25 %",
@@ -286,7 +280,6 @@ FIGURE_4B = Exhibit(
             paper="at most 25 %, with 5 computing cores",
             judge=loss(Curve(PLACEMENT, "comp", Where(metric="bandwidth")), 1.0, 0.70, "worst"),
             criterion="confirmed if it suffers and keeps at least 0.70 with its interval; refuted if less",
-            needs=NETWORK,
         ),
     ),
 )
@@ -317,6 +310,8 @@ TABLE_1 = Exhibit(
     title="Impact of data and communication thread placement related to NIC location",
     runs=(PLACEMENT,),
     tables=table_1,
+    section="4.3",
+    judged_with=PLACED,
     statements=(
         *(
             cell
@@ -329,15 +324,12 @@ TABLE_1 = Exhibit(
         ),
         Statement(
             text="without computation the latency is lower with the communication thread near the NIC",
-            section="4.3",
             paper="1.39 us near, 1.67 us far",
-            judge=nearer_is_faster,
+            judge=nearer_is_faster(),
             criterion="confirmed if the intervals are apart in this direction",
-            needs=PLACED,
         ),
         Statement(
             text="the bandwidth loses more with data far from the NIC",
-            section="4.3",
             paper="more impact of contention",
             judge=_both(
                 lambda kernel: less_kept(
@@ -348,7 +340,6 @@ TABLE_1 = Exhibit(
                 )
             ),
             criterion="confirmed if the intervals of kept at worst are apart in this direction",
-            needs=PLACED,
         ),
     ),
 )

@@ -16,9 +16,9 @@ from elbowroom.results.family import judge_sides
 from elbowroom.results.result import PointResult
 from elbowroom.studies.drawings import durations, panels
 from elbowroom.studies.evidence import Evidence, Where
-from elbowroom.studies.judgements import Curve, affected, loss, missing, size, sooner, unaffected
+from elbowroom.studies.judgements import Curve, affected, loss, rule, size, sooner, unaffected
 from elbowroom.studies.memory import ABSENT, CURVE, DOUBLED, DOUBLES, HALF, NETWORK, ORDER, SUFFERS
-from elbowroom.studies.study import Exhibit, Judge, Measurement, Outcome, Statement
+from elbowroom.studies.study import Exhibit, Measurement, Outcome, Statement
 
 MESSAGE_SIZES, INTENSITY = "message-sizes", "intensity"
 
@@ -45,9 +45,9 @@ def _sized(side: SideName, count: Count) -> Curve:
     return Curve(MESSAGE_SIZES, side, x=size, at=lambda x: size_text(x), count=count)
 
 
-def _figure_6(letter: str, count: Count, statements: tuple[Statement, ...]) -> Exhibit:
+def _figure_6(letter: str, count: Count, *statements: Statement) -> Exhibit:
     def draw(evidence: Evidence) -> Sequence[Figure]:
-        chosen = {item.id for item in _sized("comm", count).points(evidence)}
+        chosen = {item.id for item in _sized("comm", count).select(evidence)}
         return panels(MESSAGE_SIZES, only=lambda item: item.id in chosen, names="sizes")(evidence)
 
     return Exhibit(
@@ -55,6 +55,8 @@ def _figure_6(letter: str, count: Count, statements: tuple[Statement, ...]) -> E
         title=f"Impact of the size of communicated data, {5 if count == 'fewest' else 35} computing cores",
         runs=(MESSAGE_SIZES,),
         draw=draw,
+        section="4.4",
+        judged_with=CURVE,
         statements=statements,
     )
 
@@ -63,45 +65,34 @@ FIGURE_6 = (
     _figure_6(
         "a",
         "fewest",
-        (
-            Statement(
-                text="with few computing cores communication suffers beside STREAM from some size on",
-                section="4.4",
-                paper="from 64 KB with 5 cores",
-                judge=affected(_sized("comm", "fewest")),
-                criterion=SUFFERS,
-                needs=CURVE,
-            ),
-            Statement(
-                text="with few computing cores STREAM suffers from smaller messages than communication does",
-                section="4.4",
-                paper="STREAM from 4 KB, communication from 64 KB",
-                judge=sooner(_sized("comp", "fewest"), _sized("comm", "fewest")),
-                criterion=ORDER,
-                needs=CURVE,
-            ),
+        Statement(
+            text="with few computing cores communication suffers beside STREAM from some size on",
+            paper="from 64 KB with 5 cores",
+            judge=affected(_sized("comm", "fewest")),
+            criterion=SUFFERS,
+        ),
+        Statement(
+            text="with few computing cores STREAM suffers from smaller messages than communication does",
+            paper="STREAM from 4 KB, communication from 64 KB",
+            judge=sooner(_sized("comp", "fewest"), _sized("comm", "fewest")),
+            criterion=ORDER,
         ),
     ),
     _figure_6(
         "b",
         "most",
-        (
-            Statement(
-                text="with all cores communication suffers from smaller messages than with few cores",
-                section="4.4",
-                paper="from 128 B, with 5 cores from 64 KB",
-                judge=sooner(_sized("comm", "most"), _sized("comm", "fewest")),
-                criterion=ORDER,
-                needs=CURVE,
-            ),
-            Statement(
-                text="with all cores STREAM suffers from larger messages than communication does",
-                section="4.4",
-                paper="STREAM from 4 KB, communication from 128 B",
-                judge=sooner(_sized("comm", "most"), _sized("comp", "most")),
-                criterion=ORDER,
-                needs=NETWORK,
-            ),
+        Statement(
+            text="with all cores communication suffers from smaller messages than with few cores",
+            paper="from 128 B, with 5 cores from 64 KB",
+            judge=sooner(_sized("comm", "most"), _sized("comm", "fewest")),
+            criterion=ORDER,
+        ),
+        Statement(
+            text="with all cores STREAM suffers from larger messages than communication does",
+            paper="STREAM from 4 KB, communication from 128 B",
+            judge=sooner(_sized("comm", "most"), _sized("comp", "most")),
+            criterion=ORDER,
+            needs=NETWORK,
         ),
     ),
 )
@@ -123,32 +114,26 @@ def _intense(side: SideName, metric: Metric) -> Curve:
     )
 
 
-def recovers(curve: Curve) -> Judge:
+@rule
+def recovers(evidence: Evidence, curve: Curve) -> Outcome:
     """Whether a side that suffers at low intensity is undisturbed at the highest ones."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        points = curve.points(evidence)
-        if not points:
-            return missing(evidence, curve.run)
-        judgements = judge_sides(points, curve.side)
-        if "confirmed" not in judgements:
-            return Outcome(judgement="undecided", why="it suffers at no intensity: nothing to recover from")
-        back = recovery([curve.x(item) for item in points], [kept_of(item, curve.side) for item in points])
-        edge = boundary(points)
-        outside = "n/a" if edge.outside is None else intensity_text(edge.outside)
-        if back is None:
-            ours = f"it does not recover up to {intensity_text(curve.x(points[-1]))}"
-            return Outcome(judgement="refuted", ours=ours)
-        if judgements[-1] != "refuted":
-            why = f"the interval at {intensity_text(curve.x(points[-1]))} includes 0.95"
-            return Outcome(judgement="undecided", why=why)
-        ours = f"undisturbed from {intensity_text(back)}; computation leaves the memory bound at {outside}"
-        return Outcome(judgement="confirmed", ours=ours)
-
-    return judge
+    points = curve.points(evidence)
+    judgements = judge_sides(points, curve.side)
+    if "confirmed" not in judgements:
+        return Outcome(judgement="undecided", why="it suffers at no intensity: nothing to recover from")
+    back = recovery([curve.x(item) for item in points], [kept_of(item, curve.side) for item in points])
+    edge = boundary(points)
+    outside = "n/a" if edge.outside is None else intensity_text(edge.outside)
+    highest = intensity_text(curve.x(points[-1]))
+    if back is None:
+        return Outcome(judgement="refuted", ours=f"it does not recover up to {highest}")
+    if judgements[-1] != "refuted":
+        return Outcome(judgement="undecided", why=f"the interval at {highest} includes 0.95")
+    ours = f"undisturbed from {intensity_text(back)}; computation leaves the memory bound at {outside}"
+    return Outcome(judgement="confirmed", ours=ours)
 
 
-def _figure_7(letter: str, metric: Metric, statements: tuple[Statement, ...]) -> Exhibit:
+def _figure_7(letter: str, metric: Metric, *statements: Statement) -> Exhibit:
     axis = Axis(label="Arithmetic intensity (flop/B)", scale="log2")
     return Exhibit(
         label=f"Fig. 7{letter}",
@@ -157,6 +142,8 @@ def _figure_7(letter: str, metric: Metric, statements: tuple[Statement, ...]) ->
         draw=durations(
             INTENSITY, Where(metric=metric), lambda item: bool(item.arithmetic_intensity), intensity_of, axis
         ),
+        section="4.5",
+        judged_with=NETWORK,
         statements=statements,
     )
 
@@ -168,65 +155,49 @@ FIGURE_7 = (
     _figure_7(
         "a",
         "latency",
-        (
-            Statement(
-                text="at low arithmetic intensity the latency doubles",
-                section="4.5",
-                paper="twice, below 6 flop/B",
-                judge=loss(_intense("comm", "latency"), DOUBLED, end="first"),
-                criterion=f"{DOUBLES}, {LOW}",
-                needs=NETWORK,
+        Statement(
+            text="at low arithmetic intensity the latency doubles",
+            paper="twice, below 6 flop/B",
+            judge=loss(_intense("comm", "latency"), DOUBLED, end="first"),
+            criterion=f"{DOUBLES}, {LOW}",
+        ),
+        Statement(
+            text="small messages do not affect the computation at any intensity",
+            paper="constant duration",
+            judge=unaffected(
+                _intense("comp", "latency"),
+                affected(_intense("comp", "bandwidth")),
+                "it does not suffer beside 64 MB either",
             ),
-            Statement(
-                text="small messages do not affect the computation at any intensity",
-                section="4.5",
-                paper="constant duration",
-                judge=unaffected(
-                    _intense("comp", "latency"),
-                    affected(_intense("comp", "bandwidth")),
-                    "it does not suffer beside 64 MB either",
-                ),
-                criterion=ABSENT,
-                needs=NETWORK,
-            ),
-            Statement(
-                text="at high arithmetic intensity the latency recovers",
-                section="4.5",
-                paper="above 6 flop/B (billy: 20)",
-                judge=recovers(_intense("comm", "latency")),
-                criterion=RECOVERS,
-                needs=NETWORK,
-            ),
+            criterion=ABSENT,
+        ),
+        Statement(
+            text="at high arithmetic intensity the latency recovers",
+            paper="above 6 flop/B (billy: 20)",
+            judge=recovers(_intense("comm", "latency")),
+            criterion=RECOVERS,
         ),
     ),
     _figure_7(
         "b",
         "bandwidth",
-        (
-            Statement(
-                text="at low arithmetic intensity the bandwidth falls by 60 %",
-                section="4.5",
-                paper="by 60 %",
-                judge=loss(_intense("comm", "bandwidth"), 0.5, end="first"),
-                criterion=f"{HALF}, {LOW}",
-                needs=NETWORK,
-            ),
-            Statement(
-                text="at low arithmetic intensity large messages slow the computation down",
-                section="4.5",
-                paper="by 10 %",
-                judge=affected(_intense("comp", "bandwidth"), "first"),
-                criterion=f"{SUFFERS}, {LOW}",
-                needs=NETWORK,
-            ),
-            Statement(
-                text="at high arithmetic intensity the bandwidth recovers",
-                section="4.5",
-                paper="above 6 flop/B (billy: 70)",
-                judge=recovers(_intense("comm", "bandwidth")),
-                criterion=RECOVERS,
-                needs=NETWORK,
-            ),
+        Statement(
+            text="at low arithmetic intensity the bandwidth falls by 60 %",
+            paper="by 60 %",
+            judge=loss(_intense("comm", "bandwidth"), 0.5, end="first"),
+            criterion=f"{HALF}, {LOW}",
+        ),
+        Statement(
+            text="at low arithmetic intensity large messages slow the computation down",
+            paper="by 10 %",
+            judge=affected(_intense("comp", "bandwidth"), "first"),
+            criterion=f"{SUFFERS}, {LOW}",
+        ),
+        Statement(
+            text="at high arithmetic intensity the bandwidth recovers",
+            paper="above 6 flop/B (billy: 70)",
+            judge=recovers(_intense("comm", "bandwidth")),
+            criterion=RECOVERS,
         ),
     ),
 )

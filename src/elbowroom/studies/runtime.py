@@ -8,12 +8,12 @@ from elbowroom.experiments.common.sentences import kept_text
 from elbowroom.experiments.kernels.results import TURNS, TaskRow, rows
 from elbowroom.points import RuntimeProgram
 from elbowroom.results.family import suffering
-from elbowroom.results.judgement import larger
+from elbowroom.results.judgement import Judgement, larger
 from elbowroom.studies import needs
 from elbowroom.studies.drawings import panels, polling_over_sizes
 from elbowroom.studies.evidence import Evidence
-from elbowroom.studies.judgements import found, missing
-from elbowroom.studies.study import Exhibit, Judge, Measurement, Outcome, Statement
+from elbowroom.studies.judgements import rule, verdict_of_findings
+from elbowroom.studies.study import Exhibit, Measurement, Outcome, Statement, outcome
 
 OVERHEAD, POLLING, POLLING_SIZES, KERNELS = "runtime-overhead", "polling", "polling-sizes", "kernels"
 
@@ -42,38 +42,37 @@ NETWORK = (needs.network,)
 WORKERS = (needs.network, needs.computing_cores(2))
 
 
+@rule
 def large_messages_alike(evidence: Evidence) -> Outcome:
     """Whether messages of 64 MB keep their bandwidth through StarPU, while small ones are slowed down."""
     points = [item for item in evidence.points(OVERHEAD) if isinstance(item.workload, RuntimeProgram)]
     kept = [item for item in points if item.comm.kept is not None]
     large = [item for item in kept if item.size >= 64_000_000]
     if not large:
-        return missing(evidence, OVERHEAD)
+        raise evidence.missing(OVERHEAD)
     ours = "; ".join(f"64 MB keeps {kept_text(item.comm.kept)}" for item in large[:2])
     if suffering(large, "comm"):
         return Outcome(judgement="refuted", ours=ours)
     small = [item for item in kept if item.size < 64_000_000]
     if not suffering(small, "comm"):
-        return Outcome(
-            judgement="undecided", ours=ours, why="StarPU does not slow small messages down either"
-        )
+        why = "StarPU does not slow small messages down either"
+        return Outcome(judgement="undecided", ours=ours, why=why)
     sure = all(item.comm.kept is not None and item.comm.kept.above(0.95) for item in large)
-    return Outcome(
-        judgement="confirmed" if sure else "undecided",
-        ours=ours,
-        why="" if sure else "an interval includes 0.95",
-    )
+    return outcome("confirmed" if sure else "undecided", ours, "an interval includes 0.95")
 
 
 def _rows(evidence: Evidence, task: str) -> list[TaskRow]:
-    return [row for row in rows(evidence.points(KERNELS)) if row.task == task and row.kept is not None]
+    """The rows of a task; NotMeasuredError without any."""
+    table = [row for row in rows(evidence.points(KERNELS)) if row.task == task and row.kept is not None]
+    if table:
+        return table
+    raise evidence.missing(KERNELS)
 
 
+@rule
 def loses_more_with_cores(evidence: Evidence) -> Outcome:
     """Whether sends keep less beside the most computing cores than beside the fewest, of CG."""
     table = _rows(evidence, "cg")
-    if not table:
-        return missing(evidence, KERNELS)
     few, many = min(table, key=lambda row: row.n), max(table, key=lambda row: row.n)
     if few.n == many.n:
         return Outcome(judgement="not tested", why="one number of computing cores here")
@@ -83,35 +82,29 @@ def loses_more_with_cores(evidence: Evidence) -> Outcome:
     return Outcome(judgement=larger(few.kept, many.kept), ours=ours)
 
 
-def keeps(task: str, least: float, most: float) -> Judge:
+@rule
+def keeps(evidence: Evidence, task: str, least: float, most: float) -> Outcome:
     """Whether sends beside a task keep between two limits at the most computing cores."""
-
-    def judge(evidence: Evidence) -> Outcome:
-        table = _rows(evidence, task)
-        if not table:
-            return missing(evidence, KERNELS)
-        last = max(row.n for row in table)
-        chosen = [row for row in table if row.n == last]
-        ours = "; ".join(f"{row.name} keeps {kept_text(row.kept)} with {row.n} cores" for row in chosen)
-        if any(row.takes_turns for row in chosen):
-            return Outcome(judgement="undecided", ours=ours, why=TURNS)
-        inside = [row.kept is not None and row.kept.above(least) and row.kept.below(most) for row in chosen]
-        outside = [row.kept is not None and (row.kept.below(least) or row.kept.above(most)) for row in chosen]
-        if any(outside):
-            return Outcome(judgement="refuted", ours=ours)
-        why = "" if all(inside) else "the interval reaches beyond the limits"
-        return Outcome(judgement="confirmed" if all(inside) else "undecided", ours=ours, why=why)
-
-    return judge
+    table = _rows(evidence, task)
+    last = max(row.n for row in table)
+    chosen = [row for row in table if row.n == last]
+    ours = "; ".join(f"{row.name} keeps {kept_text(row.kept)} with {row.n} cores" for row in chosen)
+    if any(row.takes_turns for row in chosen):
+        return Outcome(judgement="undecided", ours=ours, why=TURNS)
+    inside = [row.kept is not None and row.kept.above(least) and row.kept.below(most) for row in chosen]
+    outside = [row.kept is not None and (row.kept.below(least) or row.kept.above(most)) for row in chosen]
+    judgement: Judgement = "confirmed" if all(inside) else "undecided"
+    if any(outside):
+        judgement = "refuted"
+    return outcome(judgement, ours, "the interval reaches beyond the limits")
 
 
+@rule
 def waits_longer(evidence: Evidence) -> Outcome:
     """Whether cores wait for memory longer in CG than in GEMM, by counters: a model that computes the share
     from the arithmetic intensity cannot show it.
     """
     cg, gemm = _rows(evidence, "cg"), _rows(evidence, "gemm")
-    if not cg or not gemm:
-        return missing(evidence, KERNELS)
     pairs = [(one, other) for one in cg for other in gemm if (one.n, one.build) == (other.n, other.build)]
     known = [(one, other) for one, other in pairs if one.stalled is not None and other.stalled is not None]
     if not known:
@@ -125,9 +118,8 @@ def waits_longer(evidence: Evidence) -> Outcome:
     if longer is None or shorter is None:
         return Outcome(judgement="undecided", why="the share was counted in one repetition only")
     ours = f"{longer.value:.0%} ({longer.text('.0%')}) in CG and {shorter.value:.0%} ({shorter.text('.0%')})"
-    judgement = larger(longer, shorter)
-    why = "the shares of repetitions overlap" if judgement == "undecided" else ""
-    return Outcome(judgement=judgement, ours=f"{ours} in GEMM, measured with {one.n} cores", why=why)
+    ours += f" in GEMM, measured with {one.n} cores"
+    return outcome(larger(longer, shorter), ours, "the shares of repetitions overlap")
 
 
 CLAIMED = ("polling-claim-pool-4-", "polling-claim-starpu-4-")
@@ -156,21 +148,21 @@ OVERHEAD_EXHIBIT = Exhibit(
             text="messages through StarPU take longer than by MPI",
             section="5.2",
             paper="+38 us on henri, +23 us on billy, +45 us on pyxis",
-            judge=found(OVERHEAD, "overhead-"),
+            judge=verdict_of_findings(OVERHEAD, "overhead-"),
             criterion=SMALLEST,
         ),
         Statement(
             text="the difference shows in the bandwidth of messages below 64 MB",
             section="5.2",
             paper="noticeable below 64 MB",
-            judge=found(OVERHEAD, "vanishes-"),
+            judge=verdict_of_findings(OVERHEAD, "vanishes-"),
             criterion=SIZES,
         ),
         Statement(
             text="StarPU has no other effect on the bandwidth of large messages",
             section="5.3",
             paper="not more than previously observed",
-            judge=large_messages_alike,
+            judge=large_messages_alike(),
             criterion=LARGE,
         ),
     ),
@@ -186,7 +178,7 @@ FIGURE_8 = Exhibit(
             text="the latency is lowest with data and communication thread on the same NUMA node",
             section="5.3",
             paper="a remote access more if they are not",
-            judge=found(OVERHEAD, "placement"),
+            judge=verdict_of_findings(OVERHEAD, "placement"),
             criterion=NODES,
             needs=(needs.two_nodes,),
         ),
@@ -199,22 +191,20 @@ FIGURE_9 = Exhibit(
     runs=(POLLING, POLLING_SIZES),
     draw=polling_over_sizes(POLLING_SIZES),
     differs="messages go through MPI beside the workers, not through StarPU",
+    section="5.4",
+    judged_with=WORKERS,
     statements=(
         Statement(
             text="the latency is higher when workers poll more often",
-            section="5.4",
             paper="on henri; no effect on billy and pyxis",
-            judge=found(POLLING, CLAIMED, quote=ADDED),
+            judge=verdict_of_findings(POLLING, CLAIMED, quote=ADDED),
             criterion=FREQUENT,
-            needs=WORKERS,
         ),
         Statement(
             text="a long period between two polls is equivalent to paused workers",
-            section="5.4",
             paper="10000 nops: no effect",
-            judge=found(POLLING, CLAIMED, "rare", quote=ADDED),
+            judge=verdict_of_findings(POLLING, CLAIMED, "rare", quote=ADDED),
             criterion=RARE,
-            needs=WORKERS,
         ),
     ),
 )
@@ -225,18 +215,17 @@ FIGURE_10 = Exhibit(
     runs=(KERNELS,),
     draw=panels(KERNELS, names="kernels-"),
     differs="programs of this project with OpenBLAS; the paper's were built with Intel MKL",
+    section="6",
     statements=(
         Statement(
             text="the more cores compute, the less bandwidth sends keep",
-            section="6",
             paper="CG from 1 to 0.1, GEMM from 1 to 0.8",
-            judge=loses_more_with_cores,
+            judge=loses_more_with_cores(),
             criterion="confirmed if CG's sends keep less with the most cores than with the fewest",
             needs=NETWORK,
         ),
         Statement(
             text="CG's sends lose up to 90 %",
-            section="6",
             paper="keep 0.1 with 35 cores",
             judge=keeps("cg", 0.0, 0.5),
             criterion="confirmed if they keep less than 0.5 with the most cores, refuted if more",
@@ -244,7 +233,6 @@ FIGURE_10 = Exhibit(
         ),
         Statement(
             text="GEMM's sends lose at most 20 %",
-            section="6",
             paper="keep 0.8 with 35 cores",
             judge=keeps("gemm", 0.75, 2.0),
             criterion="confirmed if they keep more than 0.75 with the most cores, refuted if less",
@@ -252,17 +240,15 @@ FIGURE_10 = Exhibit(
         ),
         Statement(
             text="sends lose more beside CG than beside GEMM",
-            section="6",
             paper="0.1 against 0.8",
-            judge=found(KERNELS, "kernels-claim"),
+            judge=verdict_of_findings(KERNELS, "kernels-claim"),
             criterion="confirmed if GEMM's interval is above CG's, and one of them suffers",
             needs=NETWORK,
         ),
         Statement(
             text="cores wait for memory longer in CG than in GEMM",
-            section="6",
             paper="70 % and 20 % of the stalls, by counters",
-            judge=waits_longer,
+            judge=waits_longer(),
             criterion=(
                 "confirmed if the range of CG's repetitions is above that of GEMM's with most cores, refuted "
                 "if below, by counters; the model of the waiting decides nothing"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -26,6 +26,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Judge = Callable[[Evidence], Outcome]
+
+
+def outcome(judgement: Judgement, ours: str, undecided: str) -> Outcome:
+    """The outcome with our values, and the reason of one that is undecided."""
+    return Outcome(judgement=judgement, ours=ours, why=undecided if judgement == "undecided" else "")
 
 
 def nothing_scaled(machine: Machine) -> Mapping[str, str]:  # noqa: ARG001
@@ -89,7 +94,7 @@ class Exhibit:
     `instead`: what shows it, where no plan does: another command, or the reason why nothing can. `differs`:
     what is made in another way than in the paper. `needs`: what it cannot be drawn without, though its runs
     are made, and `observes` what must be observed for it; `absent`: why it may be missing though its run is
-    there.
+    there. `section` and `judged_with`: section and needs of those statements that name none.
     """
 
     label: str
@@ -103,6 +108,15 @@ class Exhibit:
     needs: tuple[Need, ...] = ()
     observes: str = ""
     absent: str = ""
+    section: str = ""
+    judged_with: tuple[Need, ...] = ()
+
+    def __post_init__(self) -> None:
+        statements = tuple(
+            replace(item, section=item.section or self.section, needs=item.needs or self.judged_with)
+            for item in self.statements
+        )
+        object.__setattr__(self, "statements", statements)
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from elbowroom.points.point import Point
+from elbowroom.results.judgement import Judgement
 from elbowroom.results.result import PointResult
-from elbowroom.studies import STUDIES, frequency, memory, needs, runtime, sharing
+from elbowroom.studies import STUDIES, frequency, memory, needs, runtime, thesis
 from elbowroom.studies.document import JudgedStatement, Verdict, counted, judged, planned_exhibits
 from elbowroom.studies.evidence import Evidence, RunEvidence, Where
 from elbowroom.studies.judgements import (
     Curve,
     affected,
     every,
-    fixed,
     gains,
     late,
     loss,
@@ -24,7 +24,7 @@ from elbowroom.studies.judgements import (
     sooner,
     unaffected,
 )
-from elbowroom.studies.study import Exhibit, Measurement, Statement, Study
+from elbowroom.studies.study import Exhibit, Judge, Measurement, Outcome, Statement, Study
 from studies import HENRI, SMALL, machine, study
 
 PAPERS = STUDIES.names()
@@ -99,8 +99,12 @@ def test_one_number_of_cores_has_no_onset() -> None:
 
 def test_a_judge_of_several_is_refuted_by_one_and_not_tested_by_none() -> None:
     here = evidence(())
-    words = ("confirmed", "refuted", "undecided", "not tested")
-    yes, no, open_, none = (fixed(word, word) for word in words)  # type: ignore[arg-type]
+    words: tuple[Judgement, ...] = ("confirmed", "refuted", "undecided", "not tested")
+
+    def fixed(word: Judgement) -> Judge:
+        return lambda _: Outcome(judgement=word)
+
+    yes, no, open_, none = map(fixed, words)
     assert every(yes, yes)(here).judgement == "confirmed"
     assert every(yes, no)(here).judgement == "refuted"
     assert every(yes, open_)(here).judgement == "undecided"
@@ -147,8 +151,8 @@ def test_modelled_stalls_decide_nothing() -> None:
             points.append(msgspec.structs.replace(item, id=task, workload=workload, facts=facts))
         return evidence(points, name=runtime.KERNELS)
 
-    assert runtime.waits_longer(solved("measured")).judgement == "confirmed"
-    modelled = runtime.waits_longer(solved("modelled"))
+    assert runtime.waits_longer()(solved("measured")).judgement == "confirmed"
+    modelled = runtime.waits_longer()(solved("modelled"))
     assert modelled.judgement == "not tested"
     assert "cannot confirm itself" in modelled.why
 
@@ -171,9 +175,9 @@ def test_a_model_of_sharing_is_not_accurate_where_nothing_is_shared() -> None:
 
     experiment, points = study("model", TWO_SOCKETS, truth, settings={"n": "1,2,3,6,12,18"})
     run = RunEvidence(
-        name=sharing.MODEL, experiment=experiment.name, machine=TWO_SOCKETS, points=tuple(points)
+        name=thesis.MODEL, experiment=experiment.name, machine=TWO_SOCKETS, points=tuple(points)
     )
-    outcome = sharing.accurate(Evidence(TWO_SOCKETS, {sharing.MODEL: run}))
+    outcome = thesis.accurate()(Evidence(TWO_SOCKETS, {thesis.MODEL: run}))
     assert outcome.judgement in ("undecided", "not tested")
 
 

@@ -10,18 +10,18 @@ from dataclasses import replace
 
 from elbowroom.machine.topology import Machine
 from elbowroom.studies import frequency, memory, needs, pressure, runtime
-from elbowroom.studies.broadcasts import trees_gain
 from elbowroom.studies.drawings import panels, run_tables
-from elbowroom.studies.judgements import found
-from elbowroom.studies.sharing import (
+from elbowroom.studies.judgements import verdict_of_findings
+from elbowroom.studies.study import Exhibit, Measurement, Statement, Study
+from elbowroom.studies.thesis import (
     MODEL,
     accurate,
     communications_lose_first,
     error_table,
     minimum_assured,
     same_node_matters,
+    trees_gain,
 )
-from elbowroom.studies.study import Exhibit, Measurement, Statement, Study
 
 CHOLESKY, QR, FORWARDING = "cholesky", "qr", "forwarding"
 
@@ -126,14 +126,14 @@ CHAPTER_4 = (
         draw=panels(CHOLESKY),
         tables=run_tables(CHOLESKY),
         differs="a process on each node; hundreds on fewer: `python benchmarks/factorizations.py`",
+        judged_with=(needs.network,),
         statements=(
             Statement(
                 text="98 % of Cholesky's broadcasts are complete when their data are ready",
                 section="4.2.1",
                 paper="98 %",
-                judge=found(CHOLESKY, "cholesky-complete"),
+                judge=verdict_of_findings(CHOLESKY, "cholesky-complete"),
                 criterion="confirmed if 97.5 % or more are complete in every repetition, refuted if in none",
-                needs=(needs.network,),
             ),
             Statement(
                 text="broadcasts over trees make Cholesky faster",
@@ -141,7 +141,6 @@ CHAPTER_4 = (
                 paper="20 to 30 % on 64 and 100 nodes of inti",
                 judge=trees_gain(CHOLESKY, "cholesky"),
                 criterion=FASTER,
-                needs=(needs.network,),
             ),
         ),
     ),
@@ -153,6 +152,7 @@ CHAPTER_4 = (
         draw=lambda evidence: (*panels(QR)(evidence), *panels(FORWARDING)(evidence)),
         tables=run_tables(QR),
         differs="a process on each node; hundreds on fewer: `python benchmarks/factorizations.py`",
+        judged_with=(needs.network,),
         statements=(
             Statement(
                 text="broadcasts over trees make QR faster",
@@ -160,7 +160,6 @@ CHAPTER_4 = (
                 paper="7 times with binary trees on 1 x 196 processes",
                 judge=trees_gain(QR, "qr"),
                 criterion=FASTER,
-                needs=(needs.network,),
             ),
         ),
     ),
@@ -257,28 +256,25 @@ CHAPTER_6 = (
         runs=(MODEL,),
         draw=panels(MODEL),
         differs="the model's lines: `elbowroom fit RUN`, then `elbowroom report RUN`",
+        section="6.3.3",
+        judged_with=FROM_MODEL,
         statements=(
             Statement(
                 text="communications lose before computations do",
-                section="6.3.3",
                 paper="communications are reduced first",
-                judge=communications_lose_first,
+                judge=communications_lose_first(),
                 criterion="confirmed if in each placement communication suffers from as few cores or fewer",
-                needs=FROM_MODEL,
             ),
             Statement(
                 text="a minimum of bandwidth is always assured for the network",
-                section="6.3.3",
                 paper="alpha between 0.27 and 1",
-                judge=minimum_assured,
+                judge=minimum_assured(),
                 criterion="confirmed if it keeps more than 0.05 with its interval where it loses most",
-                needs=FROM_MODEL,
             ),
             Statement(
                 text="contention is most severe with the data of both on one NUMA node",
-                section="6.3.3",
                 paper="almost not impacted elsewhere",
-                judge=same_node_matters,
+                judge=same_node_matters(),
                 criterion="confirmed if the intervals of kept at worst are apart in this direction",
                 needs=(*FROM_MODEL, needs.two_nodes),
             ),
@@ -294,7 +290,7 @@ CHAPTER_6 = (
                 text="the model predicts all placements with a small average error",
                 section="6.3.2",
                 paper="3.24 % on average over nine machines (below 4 %); 0.20 to 6.61 % by machine",
-                judge=accurate,
+                judge=accurate(),
                 criterion=(
                     "confirmed if the error of this machine is at most that of the thesis' worst (6.61 %), "
                     "with the interval of what was measured, and communication loses something; refuted if "

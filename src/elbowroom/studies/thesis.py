@@ -1,4 +1,6 @@
-"""The model of bandwidth sharing: what a run of the plan `model` says of chapter 6 of Swartvagher (2022)."""
+"""What runs say of chapters 4 and 6 of Swartvagher's thesis (2022): broadcasts over trees in factorizations,
+and the model of bandwidth sharing.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,45 @@ from statistics import fmean
 
 from elbowroom.draw.table import TextTable
 from elbowroom.errors import ElbowroomError
+from elbowroom.experiments.common.factorizations.results import gain, pairs, rows
 from elbowroom.experiments.common.sentences import grouped
 from elbowroom.models import published
 from elbowroom.models.curves import STREAMS, Curves
 from elbowroom.models.evaluate import ErrorTable, Predictor, evaluate, threshold_predictor
 from elbowroom.models.run_data import collect
 from elbowroom.models.threshold.fit import fit
+from elbowroom.points.factorizations import Task
+from elbowroom.results.curves import TOLERANCE
 from elbowroom.results.family import suffering
-from elbowroom.results.judgement import Judgement, above, in_all, larger
+from elbowroom.results.judgement import Judgement, above, in_all, in_some, larger, unanimous
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import NORMAL_95
 from elbowroom.studies.evidence import Evidence
-from elbowroom.studies.judgements import Start, cores, earlier, missing, opposite, start_of
-from elbowroom.studies.study import Outcome
+from elbowroom.studies.judgements import Start, cores, earlier, opposite, rule, start_of
+from elbowroom.studies.study import Outcome, outcome
+
+FASTER = 1 + TOLERANCE
+"""Times as fast from which a factorization is faster."""
+
+
+@rule
+def trees_gain(evidence: Evidence, run: str, task: Task) -> Outcome:
+    """Whether each tree makes the factorization faster than a message for each recipient, on the matrix where
+    it gains most (`up to` in the thesis).
+    """
+    table = [row for row in rows(evidence.points(run)) if row.program.task == task]
+    gains: dict[str, list[Interval]] = {}
+    for without, tree in pairs(table):
+        if (ratio := gain(without, tree)) is not None:
+            gains.setdefault(tree.program.way, []).append(ratio)
+    if not gains:
+        raise evidence.missing(run)
+    best = {way: max(ratios, key=lambda ratio: ratio.low) for way, ratios in gains.items()}
+    ours = ", ".join(f"{way} {one.value:.2f} times as fast ({one.text()})" for way, one in best.items())
+    judgement = unanimous([in_some([above(ratio, FASTER) for ratio in ratios]) for ratios in gains.values()])
+    return outcome(judgement, f"at best {ours}", "the trees differ, or an interval includes 1.05")
+
 
 MODEL = "sharing"
 ASSURED = 0.05
@@ -111,6 +138,7 @@ def mean_error(evidence: Evidence) -> Interval | str:
     return Interval(value=value, low=low, high=high)
 
 
+@rule
 def accurate(evidence: Evidence) -> Outcome:
     """Whether the mean error of the model on this machine is one of those of the thesis' nine machines, where
     there is contention: no model errs where nothing is lost. The thesis' 4 % is a mean over nine machines,
@@ -123,9 +151,7 @@ def accurate(evidence: Evidence) -> Outcome:
     ours = f"average error {error.value:.2%} ({error.text('.2%')})"
     if not _lossy(evidence):
         return Outcome(judgement="undecided", ours=ours, why="communication loses nothing here")
-    judgement = opposite(above(error, most))
-    why = f"the interval includes {most:.2%}" if judgement == "undecided" else ""
-    return Outcome(judgement=judgement, ours=ours, why=why)
+    return outcome(opposite(above(error, most)), ours, f"the interval includes {most:.2%}")
 
 
 def _lossy(evidence: Evidence) -> list[PointResult]:
@@ -133,11 +159,12 @@ def _lossy(evidence: Evidence) -> list[PointResult]:
     return suffering(evidence.points(MODEL), "comm")
 
 
+@rule
 def communications_lose_first(evidence: Evidence) -> Outcome:
     """Whether in every placement the communication suffers from as few cores as the computation, or fewer."""
     groups = grouped(evidence.points(MODEL), lambda item: (item.comp_node, item.comm_node))
     if not groups:
-        return missing(evidence, MODEL)
+        raise evidence.missing(MODEL)
     verdicts: list[Judgement] = []
     texts = []
     for place, items in groups.items():
@@ -151,20 +178,19 @@ def communications_lose_first(evidence: Evidence) -> Outcome:
         )
     if not verdicts:
         return Outcome(judgement="undecided", why="no side suffers in any placement")
-    judgement = in_all(verdicts)
-    why = "the intervals allow both orders" if judgement == "undecided" else ""
-    return Outcome(judgement=judgement, ours="; ".join(texts[:4]), why=why)
+    return outcome(in_all(verdicts), "; ".join(texts[:4]), "the intervals allow both orders")
 
 
 def _from(start: Start) -> str:
     return "never suffers" if start.certain is None else f"suffers from {start.certain:.0f} cores"
 
 
+@rule
 def minimum_assured(evidence: Evidence) -> Outcome:
     """Whether the communication keeps some bandwidth at the most cores, though it suffers."""
     hurt = _lossy(evidence)
     if not evidence.points(MODEL):
-        return missing(evidence, MODEL)
+        raise evidence.missing(MODEL)
     if not hurt:
         return Outcome(judgement="undecided", why="communication loses nothing here")
     least = min(hurt, key=lambda item: item.comm.kept.value if item.comm.kept else 1.0)
@@ -173,6 +199,7 @@ def minimum_assured(evidence: Evidence) -> Outcome:
     return Outcome(judgement=above(least.comm.kept, ASSURED), ours=ours)
 
 
+@rule
 def same_node_matters(evidence: Evidence) -> Outcome:
     """Whether the communication loses more with the data of both on one node than on different ones."""
     points = [item for item in evidence.points(MODEL) if item.comm.kept is not None]
@@ -185,6 +212,4 @@ def same_node_matters(evidence: Evidence) -> Outcome:
         for group in (same, apart)
     ]
     ours = f"at worst {worst[0].value:.2f} on one node, {worst[1].value:.2f} on different nodes"
-    judgement = larger(worst[1], worst[0])
-    why = "the intervals overlap" if judgement == "undecided" else ""
-    return Outcome(judgement=judgement, ours=ours, why=why)
+    return outcome(larger(worst[1], worst[0]), ours, "the intervals overlap")
