@@ -38,7 +38,7 @@ from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.launch.session import Session
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 from elbowroom.stats.overlap.samples import collective_time
 
 LOOP = Path(__file__).with_suffix(".c")

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from elbowroom.points.point import Point
 from elbowroom.results.points import results
-from elbowroom.results.result import Kept
-from elbowroom.results.summary import Samples, kept, side_of
+from elbowroom.stats.interval import Kept
+from elbowroom.stats.summary import Samples, kept, side_of
 
 KEPT = 0.8
 """What the simulated side keeps."""

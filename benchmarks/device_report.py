@@ -27,7 +27,7 @@ from elbowroom.experiments.gpu.results import rows as rows_of_copies
 from elbowroom.experiments.gpu_overlap.results import OverlapRow
 from elbowroom.experiments.gpu_overlap.results import rows as rows_of_overlap
 from elbowroom.measure.results import Results
-from elbowroom.results.result import Kept
+from elbowroom.stats.interval import Kept
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "docs" / "measured"

@@ -23,14 +23,9 @@ from elbowroom.machine.topology import Machine, here  # noqa: E402
 from elbowroom.measure.loop import measured_seconds  # noqa: E402
 from elbowroom.measure.results import Results  # noqa: E402
 from elbowroom.measure.session import finish  # noqa: E402
-from elbowroom.points.point import (  # noqa: E402
-    Note,
-    Point,
-    Unit,
-    unstored,
-)
+from elbowroom.points.point import Note, Point, unstored  # noqa: E402
+from elbowroom.points.unit import Entry, Unit  # noqa: E402
 from elbowroom.store.folder import Manifest, RunFolder  # noqa: E402
-from elbowroom.store.journal import Entry  # noqa: E402
 
 LAUNCHER = "local"
 COMMAND = ("python", "benchmarks/device.py")

@@ -26,8 +26,8 @@ from elbowroom.errors import ElbowroomError, MachineError
 from elbowroom.launch.build import application
 from elbowroom.launch.launchers import LaunchRequest, build_launch
 from elbowroom.launch.mpi import Mpi, find_mpi
-from elbowroom.results.result import Kept, Summary
-from elbowroom.results.summary import kept, summarise
+from elbowroom.stats.interval import Kept, Summary
+from elbowroom.stats.summary import kept, summarise
 
 STEPS = 5  # of one measurement; its median counts
 

@@ -40,7 +40,8 @@ from elbowroom.models.message_size import MessageBandwidth
 from elbowroom.models.message_size import fit as fit_sizes
 from elbowroom.models.predict import predict_loads
 from elbowroom.models.run_data import NORMAL_95, Base, Setting, collect, load_rows
-from elbowroom.results.result import PointResult, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Summary
 
 MEASURED = Path(__file__).parent.parent / "docs" / "measured" / "two-core-vm-loads.json"
 STATE = ("architecture", "cpu_model", "hypervisor", "smt", "transparent_huge_pages", "clocksource")

@@ -25,8 +25,8 @@ from command import Command, status
 
 from elbowroom.errors import MachineError
 from elbowroom.launch.build import probe
-from elbowroom.results.result import Kept, Summary
-from elbowroom.results.summary import kept, summarise
+from elbowroom.stats.interval import Kept, Summary
+from elbowroom.stats.summary import kept, summarise
 
 # likwid's `triad` has four arrays; what everybody else calls triad is its `stream`. Our `load` adds what it
 # reads, so that a damaged value is noticed, as its `sum` does; its `load` drops it. By instruction set:

@@ -28,8 +28,8 @@ from command import Command
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch.build import probe
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
-from elbowroom.results.result import Kept, Summary
-from elbowroom.results.summary import kept, summarise
+from elbowroom.stats.interval import Kept, Summary
+from elbowroom.stats.summary import kept, summarise
 
 NETPIPE = "NPopenmpi"
 SIZES = "4,61,1000,1024,4095,4097,65536,100001,1MiB,1500001,8MiB,64MiB"

@@ -22,7 +22,7 @@ from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.session import Session
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 from elbowroom.stats.tails import Window, disturbances
 
 LENGTH, PERIOD, MESSAGE_PERIOD = 1e-3, 0.1, 20e-6

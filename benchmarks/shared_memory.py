@@ -38,7 +38,7 @@ from elbowroom.api.profiles import record_profile
 from elbowroom.launch import build
 from elbowroom.launch.mpi import find_mpi, launch_environment
 from elbowroom.machine.host import read_host
-from elbowroom.results.summary import kept
+from elbowroom.stats.summary import kept
 
 BUS_BYTES = 32
 """Of a triad's element, in memory: two reads, a write, and the read of the line that is written."""

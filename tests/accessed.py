@@ -13,12 +13,12 @@ from elbowroom.experiments.ema.points import PHASES
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Cache, Machine
 from elbowroom.plan.file import Plan
-from elbowroom.points import ExtraneousAccesses, running
-from elbowroom.points.point import Point
+from elbowroom.points.accesses import ExtraneousAccesses, WindowTimes
+from elbowroom.points.point import Point, running
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
-from elbowroom.results.series import WindowTimes
-from elbowroom.results.summary import Samples
+from elbowroom.stats.summary import Samples
+from sampled import window_entries
 from studies import machine
 
 L1, L2, L3 = 48 * 2**10, 2 * 2**20, 32 * 2**20
@@ -83,12 +83,15 @@ def plan(**settings: str) -> Plan:
 
 def measured(points: list[Point], law: Law = stairs, **more: Any) -> list[PointResult]:
     """Results of windows drawn as `times` says."""
-    told = {point.id: times(accesses, law, **more) for point, accesses in running(points, ExtraneousAccesses)}
+    told = {
+        point.id: window_entries(point.id, times(accesses, law, **more))
+        for point, accesses in running(points, ExtraneousAccesses)
+    }
     rows = []
     for index in range(len(points)):
         for repetition in range(more.get("repetitions", 3)):
             rows += [(index, repetition, False, phase, "comm", FLOOR, "us", "ok") for phase in PHASES]
-    return results(points, Samples(*zip(*rows, strict=True)), times=told)
+    return results(points, Samples(*zip(*rows, strict=True)), entries=told)
 
 
 def study(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from elbowroom.points import ApplicationSteps
+from elbowroom.points.steps import ApplicationSteps
 from elbowroom.results.comparison import ComparedRun, Key
 from elbowroom.results.result import PointResult
 from elbowroom.stats.signed_ranks import Floats
@@ -24,8 +24,8 @@ def as_measured(results: Sequence[PointResult], spread: float = 0.002) -> Compar
                     values[item.id, side, phase] = np.log(summary.median) + spread * SPREAD
             if of.kept is not None:
                 values[item.id, side, "kept"] = np.log(of.kept.value) + spread * SPREAD
-        if item.steps is not None:
+        if item.payload.steps is not None:
             lone = isinstance(item.workload, ApplicationSteps) and item.workload.variant != "overlap"
             phase = "alone" if lone else "together"
-            values[item.id, "step", phase] = np.log(item.steps.total.median) + spread * SPREAD
+            values[item.id, "step", phase] = np.log(item.payload.steps.total.median) + spread * SPREAD
     return ComparedRun(results=results, values=values)

@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.results.result import Kept, PointResult, Side, Summary
+from elbowroom.points.streams import StreamPayload
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Kept, Side, Summary
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,4 +44,6 @@ def result(workload: Any, comp: Side, comm: Side, **changes: Any) -> PointResult
         "id": "p", "plan": "gpu", "kernel": "memset_nt", "n": 4, "size": 64_000_000, "comp_node": 0,
         "comm_node": 0, "comm_core": 8, "metric": "bandwidth", "status": "ok", "flags": (),
     }  # fmt: skip
+    payload = {name: changes.pop(name) for name in ("facts", "streams") if name in changes}
+    fields["payload"] = StreamPayload(**payload)
     return PointResult(**fields | {"workload": workload, "comp": comp, "comm": comm} | changes)

@@ -22,18 +22,21 @@ from elbowroom.machine.topology import Machine, Nic
 from elbowroom.measure.measurements import collect
 from elbowroom.measure.study import StudyRequest, StudyRun, overrides, runs_of
 from elbowroom.plan.order import request
-from elbowroom.points import ApplicationSteps, FactorizationProgram
-from elbowroom.points.point import Point, Unit
+from elbowroom.points.factorizations import FactorizationProgram
+from elbowroom.points.payload import Trace
+from elbowroom.points.point import Point
+from elbowroom.points.steps import ApplicationSteps
+from elbowroom.points.unit import Entry, Unit
 from elbowroom.results.points import results
-from elbowroom.results.result import PointResult, Trace
-from elbowroom.results.summary import Samples
-from elbowroom.store.journal import Entry
+from elbowroom.results.result import PointResult
+from elbowroom.stats.summary import Samples
 from elbowroom.studies import STUDIES
 from elbowroom.studies.evidence import Evidence, RunEvidence
 from elbowroom.studies.study import Study
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import decode
 from elbowroom.virtual.effects import HOSTS
+from sampled import entries, with_payload
 
 REPETITIONS = 9
 MHz = Callable[[str, str], float]
@@ -167,20 +170,18 @@ def _of_virtual(points: Sequence[Point], virtual: VirtualMachine) -> list[PointR
             record = virtual.answer(unit, request(point, unit, steady), unit)
             entries.append(Entry(point=point.id, repetition=number, record=record))
     seen = collect(entries, points)
-    return results(
-        points, seen.samples, seen.flags, repetitions=REPETITIONS, facts=seen.facts, times=seen.times
-    )
+    return results(points, seen.samples, seen.flags, repetitions=REPETITIONS, entries=seen.entries)
 
 
 def _of_world(points: Sequence[Point], world: World, rng: np.random.Generator) -> list[PointResult]:
-    rows, facts = [], {}
+    rows, told = [], {}
     for index, point in enumerate(points):
         for phase, side, value, unit in _cells(point, world):
             for number in range(REPETITIONS):
                 noisy = value * float(np.exp(rng.normal(0, world.noise)))
                 rows.append((index, number, False, phase, side, noisy, unit, "ok"))
-        facts[point.id] = _facts(point, world, rng)
-    return results(points, Samples(*zip(*rows, strict=True)), facts=facts) if points else []
+        told[point.id] = entries(point.id, {"facts": _facts(point, world, rng)})
+    return results(points, Samples(*zip(*rows, strict=True)), entries=told) if points else []
 
 
 def _cells(point: Point, world: World) -> list[tuple[str, str, float, str]]:
@@ -211,9 +212,9 @@ def _facts(point: Point, world: World, rng: np.random.Generator) -> dict[str, fl
         "broadcasts": 1000.0,
         "messages": 3000.0,
         "late": 20.0,
-        "complete_share": float(np.median(shares)),
         "complete_share_low": float(shares.min()),
         "complete_share_high": float(shares.max()),
+        "complete_share": float(np.median(shares)),
     }
 
 
@@ -233,4 +234,4 @@ def _traced(item: PointResult, world: World, rng: np.random.Generator) -> PointR
                 now = mhz(phase, "idle" if role == "computing" and phase != "AB" else role)
                 khz = tuple(float(1e3 * now * factor) for factor in np.exp(rng.normal(0, world.noise, 40)))
                 traces.append(Trace(phase=phase, core=core, role=role, interval_s=0.002, khz=khz))  # type: ignore[arg-type]
-    return msgspec.structs.replace(item, traces=tuple(traces))
+    return with_payload(item, traces=tuple(traces))

@@ -27,7 +27,8 @@ from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled
 from elbowroom.report.page import Page
 from elbowroom.results.quiet import Drift
-from elbowroom.results.result import Finding, Kept, PointResult, Side, Summary, Verdict
+from elbowroom.results.result import Finding, PointResult, Verdict
+from elbowroom.stats.interval import Kept, Side, Summary
 
 SIZES = (4, 1024, 65536, 2**20, 64 * 10**6)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+import msgspec
 import numpy as np
 
+from elbowroom.points.accesses import WindowTimes
 from elbowroom.points.point import Point
+from elbowroom.points.unit import Entry
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
-from elbowroom.results.summary import Samples
+from elbowroom.stats.summary import Samples
 
 Row = tuple[int, int, bool, str, str, float, str, str]
 
@@ -61,3 +65,22 @@ def rows(
 
 def only(made: Sequence[Row], **more: object) -> PointResult:
     return results([point()], samples(made), **more)[0]  # type: ignore[arg-type]
+
+
+def entries(name: str, *records: dict[str, Any]) -> list[Entry]:
+    """The entries of a point, one for each repetition."""
+    return [Entry(point=name, repetition=number, record=record) for number, record in enumerate(records)]
+
+
+def with_payload(item: PointResult, **fields: object) -> PointResult:
+    """The result with these fields of its payload."""
+    return msgspec.structs.replace(item, payload=msgspec.structs.replace(item.payload, **fields))
+
+
+def window_entries(name: str, times: WindowTimes) -> list[Entry]:
+    """The entries of a window of extraneous accesses with these one-way times."""
+    phases = (
+        [{"phase": phase, "comm": {"batches": values.ravel()}} for phase, values in (("B", b), ("AB", ab))]
+        for b, ab in zip(times.without, times.after, strict=True)
+    )
+    return entries(name, *({"phases": both} for both in phases))

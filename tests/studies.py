@@ -14,19 +14,18 @@ from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
 from elbowroom.plan.kernels import find
-from elbowroom.points import (
-    AppProgram,
-    CallBesideComputation,
-    ExtraneousAccesses,
-    FactorizationProgram,
-    Forwarding,
-    GpuCase,
-)
+from elbowroom.points.accesses import ExtraneousAccesses, WindowTimes
+from elbowroom.points.broadcasts import Forwarding
+from elbowroom.points.calls import CallBesideComputation
+from elbowroom.points.factorizations import FactorizationProgram
+from elbowroom.points.gpu import GpuCase
 from elbowroom.points.point import Point
+from elbowroom.points.program import AppProgram
+from elbowroom.points.unit import Entry
 from elbowroom.results.points import results
 from elbowroom.results.result import Finding, PointResult
-from elbowroom.results.series import WindowTimes
-from elbowroom.results.summary import Samples
+from elbowroom.stats.summary import Samples
+from sampled import entries, window_entries
 from simulated_overlaps import Overlap, answers
 
 MIB = 2**20
@@ -73,8 +72,7 @@ def measured(
     """
     rng = np.random.default_rng(0)
     rows = []
-    times = {}
-    calls = {}
+    told: dict[str, list[Entry]] = {}
     for index, point in enumerate(points):
         kernel = find(point.kernel)
         computes = kernel is not None or isinstance(
@@ -85,11 +83,14 @@ def measured(
         comp_alone, comp_together, comm_alone, comm_together = truth(point)
         cells = [("B", "comm", comm_alone, comm_unit)]
         if isinstance(point.workload, ExtraneousAccesses):
-            times[point.id] = accessed(point.workload, comm_alone, comm_together, rng)
+            told[point.id] = window_entries(
+                point.id, accessed(point.workload, comm_alone, comm_together, rng)
+            )
             cells += [("AB", "comm", comm_together, comm_unit)]
         if isinstance(point.workload, CallBesideComputation):
             ratio = comp_together / comp_alone
-            calls[point.id] = answers(Overlap(seed=index, iterations=20, kept_comp=ratio))
+            overlaps = answers(Overlap(seed=index, iterations=20, kept_comp=ratio))
+            told[point.id] = entries(point.id, *({"overlap": overlap} for overlap in overlaps))
         if computes:
             cells += [("A", "comp", comp_alone, comp_unit), ("AB", "comp", comp_together, comp_unit)]
         if computes or isinstance(point.workload, AppProgram):
@@ -99,7 +100,7 @@ def measured(
                 rows.append(
                     (index, sample // 2, False, phase, side, value * rng.normal(1, noise), unit, "ok")
                 )
-    return results(points, Samples(*zip(*rows, strict=True)), times=times, calls=calls)
+    return results(points, Samples(*zip(*rows, strict=True)), entries=told)
 
 
 def accessed(

@@ -14,8 +14,9 @@ from elbowroom.experiments.quick import crucial
 from elbowroom.measure.agenda import WithinBudget
 from elbowroom.measure.budgets import LATE
 from elbowroom.measure.results import point_results
+from elbowroom.points.unit import Entry
 from elbowroom.store.folder import RunFolder
-from elbowroom.store.journal import Entry, read_journal
+from elbowroom.store.journal import read_journal
 
 SIZES = "4,8,16,32,64,128,256,512,1024"
 MANY = ["run", "sizes", "--sizes", SIZES, "--set", "n=1", "--set", "window=0.001", "--out", "r"]

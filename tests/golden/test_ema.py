@@ -10,6 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 import elbowroom
 from elbowroom import cli
 from elbowroom.draw import svg
+from elbowroom.points.accesses import series_of
 
 SETTINGS = {"who": "sender,receiver", "access_step": "16000", "window_sizes": "25"}
 
@@ -65,8 +66,8 @@ def test_a_run_of_ema_is_compared_exported_reported_replayed_and_resumed(
         report=False,
         tell=lambda _: None,
     )
-    windows = [point for point in again.points() if point.series is not None]
-    assert windows == [point for point in touched.points() if point.series is not None]
+    windows = [point for point in again.points() if series_of(point.payload) is not None]
+    assert windows == [point for point in touched.points() if series_of(point.payload) is not None]
     journal.write_bytes(b"".join(lines[:-20]))
     resumed = elbowroom.resume(touched.path, report=False, tell=lambda _: None)
     assert {point.status for point in resumed.points()} == {"ok"}

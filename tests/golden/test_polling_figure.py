@@ -6,11 +6,11 @@ from syrupy.assertion import SnapshotAssertion
 
 from elbowroom.experiments.plans import load
 from elbowroom.experiments.polling import EXPERIMENT as polling
-from elbowroom.points import AppProgram
 from elbowroom.points.point import Point
+from elbowroom.points.program import AppProgram
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
-from elbowroom.results.summary import Samples
+from elbowroom.stats.summary import Samples
 from studies import machine
 
 EIGHT = machine(8)

@@ -22,7 +22,7 @@ from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.launch.session import Session
 from elbowroom.points.calls import COLLECTIVES
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 from elbowroom.stats.overlap.measures import OverlapMeasures, measures
 from elbowroom.stats.overlap.samples import samples_of
 from linked_hosts import NoHostsError, linked_hosts

@@ -17,7 +17,7 @@ from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import Mpi
 from elbowroom.launch.session import Session
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 from elbowroom.stats.tails import Window
 
 CORES = sorted(os.sched_getaffinity(0))

@@ -17,7 +17,7 @@ from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import Mpi
 from elbowroom.launch.session import Session
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 
 CORES = sorted(os.sched_getaffinity(0))
 PATIENCE = 120.0  # seconds that a busy machine may take for anything

@@ -18,7 +18,7 @@ from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.session import Session, SessionLost
 from elbowroom.machine.keeper import command
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 from fake_cpufreq import cpufreq_tree, setting_values
 from linked_hosts import LinkedHosts, NoHostsError, linked_hosts
 

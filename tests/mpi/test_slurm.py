@@ -20,7 +20,7 @@ from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.launch.session import Session
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 from slurm_cluster import Slurm, running_slurm
 
 

@@ -19,7 +19,7 @@ from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import find_mpi, launch_environment
 from elbowroom.launch.session import Session
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 from linked_hosts import LinkedHosts, NoHostsError, linked_hosts
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from elbowroom.explain.chain import cases, observed_points
 from elbowroom.explain.explanation import ExplainedPoint
-from elbowroom.results.result import Kept, PointResult, Side, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Kept, Side, Summary
 from studies import machine
 
 TWO = machine(16, 2, 2, nic=0, hosts=2)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from compared import as_measured
 from elbowroom.results.comparison import compare
 from elbowroom.results.curves import affected, onset, recovery, steps
-from elbowroom.results.result import Kept, PointResult, Side, Summary
-from elbowroom.results.summary import kept, quantile, summarise
+from elbowroom.results.result import PointResult
 from elbowroom.stats.bootstrap import resampled_medians, weights
+from elbowroom.stats.interval import Kept, Side, Summary
+from elbowroom.stats.summary import kept, quantile, summarise
 
 VALUES = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=30)
 RATIOS = st.lists(st.floats(0.05, 1.5), min_size=1, max_size=12)

@@ -23,8 +23,9 @@ LAYERS = (
     {"explain", "store"},
     {"broadcast", "draw", "models", "schedule", "trace", "virtual"},
     {"results"},
-    {"plan", "stats"},
+    {"plan"},
     {"points"},
+    {"stats"},
     {"machine"},
 )
 """From the top: a package imports packages of lower layers, and of its own."""
@@ -41,7 +42,7 @@ ARROWS = {
     },
     "report": {"advise", "draw", "machine", "models", "points", "results", "stats", "studies"},
     "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},
-    "advise": {"draw", "machine", "models", "plan", "results", "stats"},
+    "advise": {"draw", "machine", "models", "plan", "points", "results", "stats"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
     "experiments": {
         "broadcast", "draw", "explain", "machine", "models", "plan", "points", "results", "stats",
@@ -50,15 +51,15 @@ ARROWS = {
     "profile": {"draw", "trace"},
     "models": {"draw", "machine", "plan", "points", "results", "stats"},
     "virtual": {"draw", "machine", "models", "plan", "points"},
-    "trace": {"draw", "results", "stats"},
-    "broadcast": {"draw", "points", "results"},
+    "trace": {"draw", "stats"},
+    "broadcast": {"draw", "points", "stats"},
     "draw": set(),
     "schedule": {"draw", "stats"},
     "store": {"machine", "models", "plan", "points", "trace"},
     "results": {"plan", "points", "stats"},
     "stats": set(),
     "plan": {"machine", "points"},
-    "points": {"machine"},
+    "points": {"machine", "stats"},
     "machine": set(),
 }  # fmt: skip
 """The packages that each package imports directly."""

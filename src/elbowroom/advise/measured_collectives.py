@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.points.calls import overlap_of
 from elbowroom.quantities import format_size, parse_size
 from elbowroom.results.result import PointResult
 
@@ -88,8 +89,7 @@ def _ways(points: Sequence[PointResult], cores: int) -> list[dict[str, Any]]:
 
 def _measured(point: PointResult) -> Any:
     """The numbers of the point's overlap (stats/overlap/measures.py), or None."""
-    found = getattr(point, "overlapped", None)
-    return None if found is msgspec.UNSET else found
+    return overlap_of(point.payload)
 
 
 def _call(point: PointResult) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import msgspec
 from elbowroom.broadcast.simulated import check_tree
 from elbowroom.errors import UsageError
 from elbowroom.files import read_document
-from elbowroom.results.summary import summarise
+from elbowroom.stats.summary import summarise
 
 MOST_RANKS = 100_000
 

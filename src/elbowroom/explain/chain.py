@@ -36,8 +36,9 @@ from elbowroom.plan.kernels import KERNELS, Kernel
 from elbowroom.plan.placement import nic_node
 from elbowroom.results.curves import colour, highest, traffic
 from elbowroom.results.resampled import LEAST, LogKept, log_of
-from elbowroom.results.result import Kept, PointResult, Side
+from elbowroom.results.result import PointResult
 from elbowroom.stats.bootstrap import estimate
+from elbowroom.stats.interval import Kept, Side
 from elbowroom.stats.signed_ranks import Floats
 
 Logs = Mapping[tuple[str, str], LogKept]

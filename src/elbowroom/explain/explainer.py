@@ -33,8 +33,9 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.quantities import format_size
 from elbowroom.results.resampled import LogKept
-from elbowroom.results.result import Kept, PointResult
+from elbowroom.results.result import PointResult
 from elbowroom.results.stores import of_one_machine
+from elbowroom.stats.interval import Kept
 from elbowroom.version import __version__
 
 POLLING, PAUSED = "polling", "paused"
@@ -353,7 +354,7 @@ def _nothing(runs: Sequence[ObservedRun]) -> UsageError:
     """Why nothing can be explained; the tables of a run of an accelerator name sources themselves."""
     names = [run.run for run in runs]
     measured = [item for run in runs for item in run.results if item.status != "failed"]
-    if any(item.workload.needs_gpu for item in measured):
+    if any(item.workload.needs.gpu for item in measured):
         return UsageError(
             "holds points of an accelerator, whose sources of loss are in its tables",
             field="run",

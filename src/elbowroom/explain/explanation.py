@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.results.curves import Colour
-from elbowroom.results.result import Added, Kept
+from elbowroom.stats.interval import Added, Kept
 
 SCHEMA = "elbowroom/explanation"
 VERSION = 1

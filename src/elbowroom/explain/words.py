@@ -14,7 +14,7 @@ from elbowroom.explain.explanation import (
     Source,
 )
 from elbowroom.quantities import format_cores, format_size, plural, with_span
-from elbowroom.results.result import Kept
+from elbowroom.stats.interval import Kept
 
 REGIMES = {
     "red": "Red: both sides lose, as they do where memory is saturated",

@@ -24,7 +24,7 @@ from elbowroom.launch import status
 from elbowroom.launch.launcher import Launch
 from elbowroom.launch.mpi import Mpi, mismatch
 from elbowroom.launch.processes import kill_session, start
-from elbowroom.points.point import Startup, Unit
+from elbowroom.points.unit import Startup, Unit
 
 PROTOCOL = 1
 """Version of docs/reference/protocol.md spoken here."""

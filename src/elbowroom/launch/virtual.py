@@ -11,7 +11,8 @@ from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_text
 from elbowroom.launch.topologies import read_topology_file
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import Point, Unit
+from elbowroom.points.point import Point
+from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.cluster import Cluster
 from elbowroom.virtual.definition import TRUTHS, Definition, TruthName, decode

@@ -51,8 +51,9 @@ from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.run_data import Layout, collect, layout_of, situation
 from elbowroom.plan.order import blocks, estimate, order_units
 from elbowroom.plan.validation import ranks_needed
-from elbowroom.points.point import Expansion, Point, Unit
+from elbowroom.points.point import Expansion, Point
 from elbowroom.points.probe import ProbeStart
+from elbowroom.points.unit import Unit
 from elbowroom.store.folder import Manifest, RunFolder, refuse_existing
 from elbowroom.store.journal import Journal
 

@@ -23,8 +23,8 @@ from typing import Protocol
 import msgspec
 
 from elbowroom.launch.native import building_seconds
-from elbowroom.points.point import Point, Steady, Unit
-from elbowroom.store.journal import Entry
+from elbowroom.points.point import Point, Steady
+from elbowroom.points.unit import Entry, Unit
 
 SAFETY = 1.25
 """A unit is begun where so many times its usual time is left."""

@@ -14,7 +14,8 @@ from elbowroom.measure.results import point_results
 from elbowroom.plan.axes import is_control
 from elbowroom.plan.information import by_information
 from elbowroom.plan.order import estimate
-from elbowroom.points.point import Point, Unit
+from elbowroom.points.point import Point
+from elbowroom.points.unit import Unit
 from elbowroom.results.result import PointResult
 from elbowroom.stats.signed_ranks import FEWEST
 from elbowroom.store.folder import Budget, RunFolder
@@ -210,8 +211,8 @@ def _ends(result: PointResult) -> list[tuple[float | None, float | None]]:
         value = side.kept or side.together or side.alone
         if value is not None:
             ends.append((value.low, value.high))
-    if not ends and result.steps is not None:
-        ends.append((result.steps.total.low, result.steps.total.high))
+    if not ends and result.payload.steps is not None:
+        ends.append((result.payload.steps.total.low, result.payload.steps.total.high))
     return ends
 
 

@@ -18,7 +18,7 @@ from elbowroom.models.run_data import FitData, Layout
 from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR, STORE_PAIRS, find
 from elbowroom.results import stores
 from elbowroom.results.stores import StoreFactor
-from elbowroom.results.summary import summarise
+from elbowroom.stats.summary import summarise
 
 CURSOR_KERNEL = "triad_cursor"
 STORES, STORES_NT = next(pair for pair in STORE_PAIRS if pair[0].name == "triad")

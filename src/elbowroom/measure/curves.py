@@ -14,8 +14,8 @@ from elbowroom.measure.session import finish
 from elbowroom.models.curves import Curves, Row, Shape
 from elbowroom.plan.file import Plan
 from elbowroom.points.point import Note, Point
+from elbowroom.points.unit import Entry
 from elbowroom.store.folder import Manifest, RunFolder
-from elbowroom.store.journal import Entry
 from elbowroom.version import __version__
 
 UNKNOWN_CORE = -1

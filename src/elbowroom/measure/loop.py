@@ -15,9 +15,10 @@ from elbowroom.launch.session import Conversation, SessionLost, error_of
 from elbowroom.machine import keeper
 from elbowroom.measure.agenda import Course, InOrder
 from elbowroom.plan.order import request
-from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.point import Point, Steady
 from elbowroom.points.probe import ProbeStart, several_threads, shares_core
-from elbowroom.store.journal import Entry, Journal, failed_entry
+from elbowroom.points.unit import Entry, Unit
+from elbowroom.store.journal import Journal, failed_entry
 
 LOSSES_OF_A_POINT = 2
 """A point that took the probe down this often is not asked again in this run."""
@@ -63,7 +64,7 @@ def _group(units: Sequence[Unit], points: dict[str, Point], ranks: Callable[[Poi
             ranks=ranks(most),
             share_core=shares_core(most),
             several_threads=several_threads(most),
-            library_progress=most.workload.library_progress,
+            library_progress=most.workload.needs.library_progress,
         ),
         units=tuple(units),
         started=most if most.workload.program else None,

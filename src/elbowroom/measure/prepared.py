@@ -9,7 +9,8 @@ from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import UnitGroup
 from elbowroom.measure.source import Where
 from elbowroom.plan.file import Plan
-from elbowroom.points.point import Expansion, Unit
+from elbowroom.points.point import Expansion
+from elbowroom.points.unit import Unit
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

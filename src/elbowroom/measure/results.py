@@ -18,6 +18,7 @@ from elbowroom.measure import tails
 from elbowroom.measure.measurements import Measurements, collect, observations
 from elbowroom.plan.kernels import STORE_PAIRS
 from elbowroom.points.point import Note, Point
+from elbowroom.points.unit import Entry
 from elbowroom.quantities import format_size
 from elbowroom.results import stores
 from elbowroom.results.family import without_chance
@@ -26,7 +27,6 @@ from elbowroom.results.quiet import Drift, drifts, imported, tentative, verdict
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.results.tails import PointTail
 from elbowroom.store.folder import Manifest, RunFolder
-from elbowroom.store.journal import Entry
 
 IMPORTED = "imported"
 """The launcher of a run whose values came from a file, and the flag of its points."""
@@ -102,14 +102,9 @@ def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[Po
         collected.flags,
         failures=collected.failures,
         repetitions=manifest.budget.least if manifest.budget else int(manifest.plan["repetitions"]),
-        traces=collected.traces,
-        facts=collected.facts,
-        times=collected.times,
+        entries=collected.entries,
         seed=manifest.seed,
         starts=starts_of(manifest) > 1,
-        processes=collected.processes,
-        calls=collected.calls,
-        streams=collected.streams,
     )
     return stores.with_store_factor(computed, _store_factor(computed, manifest.machine)), collected
 

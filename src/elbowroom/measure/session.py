@@ -49,8 +49,9 @@ from elbowroom.models.run_data import layout_of, situation
 from elbowroom.plan.file import Plan
 from elbowroom.plan.order import blocks, estimate, measured, order_units
 from elbowroom.plan.validation import check_count, ranks_needed, validate
-from elbowroom.points import Losses
-from elbowroom.points.point import Expansion, Note, Point, Unit
+from elbowroom.points.point import Expansion, Note, Point
+from elbowroom.points.steps import Losses
+from elbowroom.points.unit import Unit
 from elbowroom.signals import ends_as_interrupt
 from elbowroom.stats.interval import Interval
 from elbowroom.store.folder import RunFolder, refuse_existing

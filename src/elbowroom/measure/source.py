@@ -28,8 +28,9 @@ from elbowroom.machine.layout import topology_xml
 from elbowroom.machine.topology import Machine, here
 from elbowroom.plan.file import Plan
 from elbowroom.plan.validation import ranks_needed
-from elbowroom.points.point import Point, Unit
+from elbowroom.points.point import Point
 from elbowroom.points.probe import ProbeStart, shares_core
+from elbowroom.points.unit import Unit
 from elbowroom.store.folder import RunFolder
 from elbowroom.virtual.answers import NOISE, SEED, VirtualMachine
 
@@ -192,9 +193,9 @@ class Live:
 
     def refuse(self, point: Point) -> str:
         """The probe says itself what it cannot measure; what an application cannot is known before."""
-        if point.workload.needs_starpu:
+        if point.workload.needs.starpu:
             return self._without_starpu()
-        if point.workload.needs_gpu:
+        if point.workload.needs.gpu:
             facts = self._gpu_facts(point.workload.program)
             return "" if facts is None else point.workload.gpu_refusal(facts)
         if not point.workload.program:
@@ -205,17 +206,17 @@ class Live:
 
     def _without_features(self, point: Point) -> str:
         """Why the MPI cannot make the point's calls; empty where it can, or where that is not known."""
-        workload = point.workload
-        if workload.library_progress and (reason := refused_progress(self._mpi, self._hosts)):
+        needs = point.workload.needs
+        if needs.library_progress and (reason := refused_progress(self._mpi, self._hosts)):
             return reason
-        if not (workload.needs_several_threads or workload.needs_persistent_collectives):
+        if not (needs.several_threads or needs.persistent_call):
             return ""
         facts = self._mpi_facts()
-        if workload.needs_several_threads and facts.get("thread_level", "multiple") != "multiple":
+        if needs.several_threads and facts.get("thread_level", "multiple") != "multiple":
             return f"{self._mpi.name} does not grant MPI_THREAD_MULTIPLE; choose another --mpi"
-        if workload.needs_persistent_collectives and not facts.get("persistent_collectives", True):
+        if needs.persistent_call and not facts.get("persistent_collectives", True):
             return f"{self._mpi.name} has no persistent collectives (MPI_Allreduce_init)"
-        return refused_persistent(self._mpi, workload.call)
+        return refused_persistent(self._mpi, needs.persistent_call)
 
     def _mpi_facts(self) -> dict[str, Any]:
         """What the MPI says of itself when one rank of the probe starts; empty where none does."""
@@ -291,7 +292,7 @@ class Live:
         )
         program, *words = build.program_words(point.workload.program, self._mpi)
         arguments = (*words, "measure", *several, "--config", config)
-        if point.workload.needs_gpu:
+        if point.workload.needs.gpu:
             folders = gpu.library_folders()
             arguments = (*arguments, *(word for folder in folders for word in ("--library", str(folder))))
         request = msgspec.structs.replace(base, probe=program, arguments=arguments)

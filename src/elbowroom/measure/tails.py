@@ -10,11 +10,12 @@ import numpy as np
 
 from elbowroom.draw.table import TextTable
 from elbowroom.points.point import Point
+from elbowroom.points.unit import Entry
 from elbowroom.quantities import format_size, number, short_time, span
 from elbowroom.results.tails import PointTail, Style, point_tail
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.tails import PERCENTILES, Disturbance, TailValue, Window
-from elbowroom.store.journal import Due, Entry
+from elbowroom.store.journal import Due
 
 NO_PERIOD = (
     "no message of this run was due at a fixed time, and a tail needs each message; measure it again with "

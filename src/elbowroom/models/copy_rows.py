@@ -13,7 +13,9 @@ from elbowroom.models.gpu.samples import GpuWorkload
 from elbowroom.models.load import Copy, Load, LoadRow, Messages
 from elbowroom.models.run_data import Base, Layout, Setting, bus_scale, computing_groups, side_bandwidths
 from elbowroom.plan.kernels import find
-from elbowroom.results.result import PointResult, Side
+from elbowroom.points.streams import stream_of
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Side
 
 
 def copy_rows(
@@ -117,7 +119,7 @@ def _all_three(item: PointResult, pair: LoadRow, base: Base) -> list[LoadRow]:
     """The row of cores, copies and messages at once, where a point has them as streams."""
     found = []
     for name in ("cores", "copies", "messages"):
-        stream = item.stream(name)
+        stream = stream_of(item.payload, name)
         beside = next((side for side in stream.beside if side.phase == "ABC"), None) if stream else None
         if stream is None or beside is None or item.comm_node not in base.layout.nodes:
             return []

@@ -19,8 +19,9 @@ from elbowroom.models.message_size import MessageBandwidth
 from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR, NONE, Kernel, find
 from elbowroom.points.point import Point
 from elbowroom.quantities import format_cores, format_size
-from elbowroom.results.result import PointResult, Side, Summary
+from elbowroom.results.result import PointResult
 from elbowroom.results.stores import of_one_machine
+from elbowroom.stats.interval import Side, Summary
 
 ALIKE = ("processes", "reuse", "core_khz", "uncore_khz", "turbo", "governor")
 """What a load does not say, so that it must be as in the calibrated points."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Hashable, Sequence
 
-from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.point import Point, Steady
 from elbowroom.points.probe import FIRST_TOUCH, START
+from elbowroom.points.unit import Unit
 
 
 def order_units(

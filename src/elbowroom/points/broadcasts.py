@@ -9,10 +9,11 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import Point, Startup, register
+from elbowroom.points.point import Point, register
 from elbowroom.points.probe import ROUND_TRIPS, SLOW_EXCHANGE, ProbeWorkload
 from elbowroom.points.program import START_UP, startup_settings
 from elbowroom.points.steps import Losses
+from elbowroom.points.unit import Startup
 
 PROGRAM = "forwarder"
 

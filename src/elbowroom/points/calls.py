@@ -10,9 +10,13 @@ from msgspec import Meta
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import Phase, Point, Steady, Unit, register
+from elbowroom.points.payload import Collected, Payload, Records
+from elbowroom.points.point import Needs, Phase, Point, Steady, register
 from elbowroom.points.probe import SLOW_EXCHANGE, UNIT_OVERHEAD, ProbeWorkload, role_id
+from elbowroom.points.unit import Unit
 from elbowroom.quantities import format_size
+from elbowroom.stats.overlap import samples
+from elbowroom.stats.overlap.measures import OverlapMeasures, measures
 
 Collective = Literal["bcast", "reduce", "allreduce", "allgather", "alltoall", "reduce_scatter", "barrier"]
 Messages = Literal["pingpong", "exchange"]
@@ -43,6 +47,22 @@ class Late(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+class OverlapPayload(Payload, frozen=True, kw_only=True):
+    """What is hidden of a call beside a computation, as shares, and all of it with intervals; None if nothing
+    was computed beside it.
+    """
+
+    overlap: float | None = None
+    osu_overlap: float | None = None
+    fraction_of_ideal: float | None = None
+    overlapped: OverlapMeasures | None = None
+
+
+def overlap_of(payload: Payload) -> OverlapMeasures | None:
+    """What was measured of a call beside a computation; None for other points, and without a computation."""
+    return payload.overlapped if isinstance(payload, OverlapPayload) else None
+
+
 @register
 class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
     """All `ranks` call `operation` and compute for about `ratio` times as long as it takes alone.
@@ -60,7 +80,7 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
         "a virtual machine has no MPI whose calls could progress: overlap is measured on a real one, and "
         "predicted by `elbowroom overlap`"
     )
-    overlaps_calls: ClassVar[bool] = True
+    payload: ClassVar[type[Payload]] = OverlapPayload
     computes_on_comm_core: ClassVar[bool] = True
 
     operation: Operation
@@ -119,22 +139,16 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
         return self.call if self.form == "blocking" else f"{self.call}, {self.policy_id}"
 
     @property
-    def needs_several_threads(self) -> bool:
-        """Whether MPI must be started with MPI_THREAD_MULTIPLE."""
-        return self.progress in ("thread", "library")
+    def needs(self) -> Needs:
+        """What it needs of MPI."""
+        persistent = self.form == "persistent" and self.operation in COLLECTIVES
+        return Needs(
+            several_threads=self.progress in ("thread", "library"),
+            persistent_call=self.call if persistent else "",
+            library_progress=self.progress == "library",
+        )
 
-    @property
-    def needs_persistent_collectives(self) -> bool:
-        """Whether the MPI needs MPI_Allreduce_init and the like."""
-        return self.form == "persistent" and self.operation in COLLECTIVES
-
-    @property
-    def library_progress(self) -> bool:
-        """Whether the library is started with a progress thread of its own."""
-        return self.progress == "library"
-
-    @property
-    def shares_cores(self) -> bool:
+    def shares_core(self, point: Point) -> bool:
         """Whether ranks of a host take turns on a core."""
         return self.shared
 
@@ -144,7 +158,7 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
 
     def group(self, point: Point, ranks: int) -> tuple[Hashable, ...]:
         """Points of one start of the probe, and of one way to start the library."""
-        return (*super().group(point, ranks), self.library_progress)
+        return (*super().group(point, ranks), self.progress == "library")
 
     def sequence(self, point: Point, closing: bool = False, repetition: int = 0) -> tuple[Phase, ...]:
         """All three kinds of iterations are measured in turn; without a kernel only operations."""
@@ -174,6 +188,22 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
                 value=format_size(point.size),
                 hint=f"the messages of all ranks of a host must fit in {format_size(machine.memory)}",
             )
+
+    def collect(self, point: Point, records: Records) -> Collected:
+        """What is hidden of it, and why not more."""
+        answers = [entry.record for entry in records.entries if entry.record.get("status") != "failed"]
+        calls = [record.get("overlap") or {} for record in answers]
+        whole = [call for call in calls if all(kind in call for kind in samples.KINDS)]
+        if not whole:
+            return Collected(self.fill(point, records))
+        overlapped = measures(samples.samples_of(whole), seed=records.seed)
+        ideal = overlapped.fraction_of_ideal
+        shares = {
+            "overlap": overlapped.overlap.value,
+            "osu_overlap": overlapped.osu_overlap.value,
+            "fraction_of_ideal": None if ideal is None else ideal.value,
+        }
+        return Collected(self.fill(point, records, overlapped=overlapped, **shares))
 
     def phase_seconds(self, point: Point) -> float:
         """The window, or what the fewest iterations take through a slow memory."""

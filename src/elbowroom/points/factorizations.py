@@ -11,8 +11,9 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import AnyPhase, Point, Startup
+from elbowroom.points.point import AnyPhase, Point
 from elbowroom.points.program import START_UP, SolverProgram, cores_each
+from elbowroom.points.unit import Startup
 
 Build = Literal["inline", "starpu"]
 Task = Literal["cholesky", "qr"]

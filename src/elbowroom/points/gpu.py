@@ -15,8 +15,11 @@ from elbowroom.errors import UsageError
 from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import GpuFacts
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import AnyPhase, Point, Startup, Steady, Unit, Workload, register
+from elbowroom.points.payload import Collected, Payload, Records
+from elbowroom.points.point import AnyPhase, Needs, Point, Steady, Workload, register
 from elbowroom.points.probe import FIRST_TOUCH, START
+from elbowroom.points.streams import StreamPayload, streams_of
+from elbowroom.points.unit import Startup, Unit
 from elbowroom.quantities import format_size
 
 Victim = Literal["cores", "gemm", "triad", "chain", "copy"]
@@ -73,7 +76,7 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
     explainable: ClassVar[bool] = False
     not_modelled: ClassVar[str] = "work of an accelerator (elbowroom fit has models of its own for it)"
     has_facts: ClassVar[bool] = True
-    needs_gpu: ClassVar[bool] = True
+    payload: ClassVar[type[Payload]] = StreamPayload
     virtual_refusal: ClassVar[str] = "this virtual machine has no GPU"
 
     victim: Victim
@@ -158,6 +161,15 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
     def turn(self) -> tuple[Any, ...]:
         """After the probe's points; those without messages first."""
         return (1, PROGRAM, self.sends)
+
+    @property
+    def needs(self) -> Needs:
+        """An accelerator."""
+        return Needs(gpu=True)
+
+    def collect(self, point: Point, records: Records) -> Collected:
+        """What else ran, alone and beside others."""
+        return Collected(self.fill(point, records, streams=streams_of(records) or msgspec.UNSET))
 
     def rank_count(self, point: Point, machine: Machine) -> int:
         """A second one answers messages."""

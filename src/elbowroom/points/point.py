@@ -5,9 +5,14 @@ The workloads themselves are in the other files of this package; no other code a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +22,8 @@ from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import GpuFacts
 from elbowroom.machine.topology import Machine
 from elbowroom.plugins import Registry, load, package_of, refused
+from elbowroom.points.payload import SIDES, Collected, MeasuredSide, Payload, Records, Role, common_fields
+from elbowroom.points.unit import Startup, Unit
 
 Metric = Literal["latency", "bandwidth"]
 Pattern = Literal["pingpong", "receive", "bidirectional", "ring"]
@@ -52,17 +59,16 @@ class Steady(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     limit: Annotated[float, Meta(gt=0)] = 1.0
 
 
-class Startup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program of apps/ is started with.
-
-    `name` is used in errors; `settings` are written to a JSON file; `patience`: seconds that it may take
-    before its `hello` record.
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """What a workload needs: an accelerator of the host, a program over StarPU, MPI_THREAD_MULTIPLE, the
+    persistent form of a function of MPI 4 (its name), an MPI that runs a progress thread of its own.
     """
 
-    name: str
-    ranks: int
-    settings: dict[str, Any]
-    patience: float
+    gpu: bool = False
+    starpu: bool = False
+    several_threads: bool = False
+    persistent_call: str = ""
+    library_progress: bool = False
 
 
 class OwnContrast(NamedTuple):
@@ -93,7 +99,7 @@ class Workload:
     @staticmethod
     def stored_types() -> Mapping[str, Any]:
         """The types of the plain data of all workloads, by key, for the JSON Schema of a point."""
-        return {key: member.stored_type() for key, member in _MEMBERS.items() if key}
+        return {key: member.stored_type() for key, member in members().items() if key}
 
     @staticmethod
     def decode(plain: Any) -> Workload:
@@ -143,12 +149,9 @@ class Workload:
         return ""
 
     @property
-    def needs_starpu(self) -> bool:
-        """Whether the program runs over StarPU."""
-        return False
-
-    needs_gpu: ClassVar[bool] = False
-    """Whether an accelerator of this host takes part."""
+    def needs(self) -> Needs:
+        """What it needs of the host and of MPI."""
+        return Needs()
 
     def gpu_refusal(self, facts: GpuFacts | Failure) -> str:
         """Why this accelerator, or a host without one, cannot answer it; empty where it can."""
@@ -242,36 +245,8 @@ class Workload:
     has_facts: ClassVar[bool] = False
     """Whether the program's `facts` belong to the point."""
 
-    @property
-    def needs_several_threads(self) -> bool:
-        """Whether MPI must be started with MPI_THREAD_MULTIPLE."""
-        return False
-
-    @property
-    def needs_persistent_collectives(self) -> bool:
-        """Whether the MPI needs the persistent collectives of MPI 4."""
-        return False
-
-    @property
-    def call(self) -> str:
-        """The function of MPI that it measures; empty for most."""
-        return ""
-
-    @property
-    def library_progress(self) -> bool:
-        """Whether the MPI is started with a progress thread of its own."""
-        return False
-
-    @property
-    def shares_cores(self) -> bool:
-        """Whether two ranks of a host compute on one core, if each communicates from one that computes."""
-        return False
-
     computes_on_comm_core: ClassVar[bool] = False
     """Whether the thread that communicates is one of those that compute."""
-
-    overlaps_calls: ClassVar[bool] = False
-    """Whether its answers have the times of all ranks in each iteration (stats/overlap)."""
 
     @property
     def overlaps(self) -> bool:
@@ -282,15 +257,24 @@ class Workload:
         """With the loss ratios that a model predicts, where it uses any."""
         return self
 
-    @property
-    def sizes(self) -> Sequence[int]:
-        """Sizes of a window of accesses, bytes, each with one-way times of its own; empty without."""
-        return ()
+    # Results
 
-    @property
-    def accessing_ranks(self) -> tuple[str, ...]:
-        """Which of sender, receiver and bystanders access memory between messages."""
-        return ()
+    sides: ClassVar[Mapping[str, MeasuredSide]] = SIDES
+    """What its phases tell, by key of a phase."""
+
+    payload: ClassVar[type[Payload]] = Payload
+    """What a point measures besides its two sides."""
+
+    def collect(self, point: Point, records: Records) -> Collected:
+        """What its records say besides the two sides."""
+        return Collected(self.fill(point, records))
+
+    def fill(self, point: Point, records: Records, **more: Any) -> Any:
+        """The payload with what any answer may hold, and with `more` fields of its own."""
+        fields = common_fields(records, point.use_of_core)
+        if not self.has_facts:
+            del fields["facts"]
+        return self.payload(**fields, **more)
 
 
 def register(member: type[Workload]) -> type[Workload]:
@@ -303,7 +287,42 @@ def register(member: type[Workload]) -> type[Workload]:
 _MEMBERS: dict[str, type[Workload]] = {}
 
 
+@cache
+def members() -> Mapping[str, type[Workload]]:
+    """elbowroom's own workloads by key: each file of this package registers its own."""
+    for module in iter_modules([str(Path(__file__).parent)]):
+        import_module(f"{__package__}.{module.name}")
+    return _MEMBERS
+
+
+OF_RESULTS = frozenset(
+    {"added_by", "arithmetic_intensity", "comm", "comm_threads", "comp", "flags", "id", "reason", "status",
+     "store_factor"}
+)  # fmt: skip
+"""Keys that every point of a document has besides its axes, its workload and its payload."""
+
+
+def own_columns(payload: type[Payload]) -> frozenset[str]:
+    """The keys of documents that only this kind of payload has."""
+    return frozenset(payload.__struct_fields__) - frozenset(Payload.__struct_fields__)
+
+
 def _added(entry: EntryPoint) -> type[Workload]:
+    """The workload of an installed package. UsageError if it is none, or if a key of its payload is taken."""
+    member = _loaded(entry)
+    taken = dict.fromkeys((*OF_RESULTS, *Point.__struct_fields__, *WORKLOADS.names()), "results")
+    for own in members().values():
+        taken |= dict.fromkeys(own_columns(own.payload), "results")
+    for other in WORKLOADS.declared().by_name.values():
+        if other.name != entry.name:
+            with suppress(UsageError):
+                taken |= dict.fromkeys(own_columns(_loaded(other).payload), package_of(other))
+    for key in sorted(own_columns(member.payload) & taken.keys()):
+        raise refused(entry, f"declares a payload with the key {key!r}, which {taken[key]} has")
+    return member
+
+
+def _loaded(entry: EntryPoint) -> type[Workload]:
     member = load(entry)
     if not isinstance(member, type) or not issubclass(member, Workload) or member.key != entry.name:
         raise refused(entry, f"is not a Workload with the key {entry.name!r}")
@@ -313,8 +332,8 @@ def _added(entry: EntryPoint) -> type[Workload]:
 WORKLOADS: Registry[type[Workload]] = Registry(
     "workloads",
     "workload",
-    built_in=lambda: tuple(_MEMBERS),
-    own=_MEMBERS.__getitem__,
+    built_in=lambda: tuple(members()),
+    own=lambda key: members()[key],
     added=_added,
 )
 """All workloads by key: elbowroom's own, and those of installed packages."""
@@ -322,7 +341,7 @@ WORKLOADS: Registry[type[Workload]] = Registry(
 
 def kernel_beside_messages() -> Workload:
     """What a point runs that says nothing else."""
-    return _MEMBERS[""]()
+    return members()[""]()
 
 
 def stored(point: msgspec.Struct, workload: Workload) -> dict[str, Any]:
@@ -425,21 +444,21 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         return stored(self, self.workload)
 
     @property
+    def comm_threads(self) -> int:
+        """Threads that communicate on a host."""
+        return max(1, len(self.comm_cores))
+
+    def use_of_core(self, core: int) -> Role:
+        """What a core does."""
+        if core in (*self.comm_cores, *self.peer_cores, self.comm_core):
+            return "communication"
+        return "computing" if core in self.comp_cores else "idle"
+
+    @property
     def settings(self) -> dict[str, int | bool | str]:
         """What every host of the job holds while the point is measured, by the names of machine.Settings."""
         held = {name: getattr(self, name) for name in SETTINGS}
         return {name: value for name, value in held.items() if value is not None}
-
-
-class Unit(msgspec.Struct, frozen=True, kw_only=True):
-    """What the probe is asked for at once and the journal keeps as one line: one repetition of one point.
-
-    `closing` marks the alone baselines that are measured again at the end of the run.
-    """
-
-    point: str
-    repetition: int
-    closing: bool = False
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -457,3 +476,17 @@ class Expansion(msgspec.Struct, frozen=True, kw_only=True):
 
     points: tuple[Point, ...]
     notes: tuple[Note, ...]
+
+
+class _Running(Protocol):
+    @property
+    def workload(self) -> Workload: ...
+
+
+_Item = TypeVar("_Item", bound=_Running)
+_Member = TypeVar("_Member", bound=Workload)
+
+
+def running(items: Iterable[_Item], member: type[_Member]) -> list[tuple[_Item, _Member]]:
+    """The points or results that run a workload of an experiment's own, each with it."""
+    return [(item, item.workload) for item in items if isinstance(item.workload, member)]

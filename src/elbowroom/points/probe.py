@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import Point, Steady, Unit, Workload
+from elbowroom.points.point import Point, Steady, Workload
+from elbowroom.points.unit import Unit
 
 CACHES = 4  # docs/design/method.md, rule 8: computing arrays are at least 4 times the last-level cache
 
@@ -94,8 +95,9 @@ def placements(point: Point) -> list[dict[str, Any]]:
 
 def shares_core(point: Point) -> bool:
     """Whether communication threads of two ranks may sit on one core."""
-    if point.workload.computes_on_comm_core:
-        return point.workload.shares_cores
+    own = getattr(point.workload, "shares_core", None)
+    if own is not None:
+        return bool(own(point))
     return not point.peer_cores or bool(set(point.peer_cores) & set(point.comm_cores or (point.comm_core,)))
 
 
@@ -112,7 +114,7 @@ class ProbeStart(NamedTuple):
 
 def several_threads(point: Point) -> bool:
     """Whether more than one thread of a rank may call MPI: it is then started for that, and is slower."""
-    if point.workload.needs_several_threads:
+    if point.workload.needs.several_threads:
         return True
     return len(point.comm_cores) > 1 or any(len(place.comm_cores) > 1 for place in point.placements)
 

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal, Union
 import msgspec
 
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import OwnContrast, Point, Startup, Steady, Unit, register
+from elbowroom.points.point import Needs, OwnContrast, Point, Steady, register
 from elbowroom.points.probe import FIRST_TOUCH, START, ProbeWorkload, placements
+from elbowroom.points.unit import Startup, Unit
 
 START_UP = 120.0
 """Seconds that a program may take before its `hello` record: it makes and distributes matrices first."""
@@ -70,9 +71,9 @@ class AppProgram(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
         return self.name
 
     @property
-    def needs_starpu(self) -> bool:
-        """Of that build."""
-        return self.build == "starpu"
+    def needs(self) -> Needs:
+        """StarPU, of that build."""
+        return Needs(starpu=self.build == "starpu")
 
     @property
     def turn(self) -> tuple[Any, ...]:

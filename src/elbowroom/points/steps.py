@@ -10,9 +10,10 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import Point, Startup, Steady, Unit, Variant, Workload, register
+from elbowroom.points.point import Point, Steady, Variant, Workload, register
 from elbowroom.points.probe import UNIT_OVERHEAD
 from elbowroom.points.program import startup_settings
+from elbowroom.points.unit import Startup, Unit
 
 _Mesh = TypeVar("_Mesh")
 

@@ -15,7 +15,8 @@ import msgspec
 from elbowroom import quantities
 from elbowroom.points.point import Point
 from elbowroom.quantities import format_size, number, ranges
-from elbowroom.results.result import Kept, PointResult, Side, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Kept, Side, Summary
 
 DIGITS = {"median": 5, "value": 5, "low": 4, "high": 4, "d1": 4, "d9": 4, "count": 9}
 _Value = TypeVar("_Value", float, str)
@@ -98,7 +99,7 @@ def variant_label(result: PointResult) -> str:
     """What sets a point apart besides kernel, size and placement; empty for the usual ping-pong."""
     if label := result.workload.variant_label(result.comm_threads):
         return label
-    parts = [] if result.pattern == "pingpong" else [result.pattern]
+    parts: list[str] = [] if result.pattern == "pingpong" else [result.pattern]
     if result.cursor != 1:
         parts.append(f"cursor {result.cursor}")
     if result.cursor != 1 and result.arithmetic_intensity is not None:

@@ -22,7 +22,8 @@ from elbowroom.report.columns import CoreUse
 from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled
 from elbowroom.results.quiet import Drift
-from elbowroom.results.result import Finding, PointResult, Side, Summary, Verdict
+from elbowroom.results.result import Finding, PointResult, Verdict
+from elbowroom.stats.interval import Side, Summary
 
 PACKAGE = "elbowroom.report"
 ROWS_WITHOUT_SCRIPT = 500

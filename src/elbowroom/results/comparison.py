@@ -18,8 +18,8 @@ import numpy as np
 
 from elbowroom.points.point import Point
 from elbowroom.results.result import PointResult
-from elbowroom.results.summary import Samples, log_ratios
 from elbowroom.stats.signed_ranks import FEWEST, NORMAL_95, Floats, by_repetition, known
+from elbowroom.stats.summary import Samples, log_ratios
 
 AT_LEAST = 0.01
 """The smallest change that is claimed."""

@@ -14,7 +14,8 @@ from typing import Literal
 import msgspec
 
 from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR, find
-from elbowroom.results.result import Kept, PointResult, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Kept, Summary
 
 TOLERANCE = 0.05
 JUMP = 0.15

@@ -17,7 +17,8 @@ import msgspec
 
 from elbowroom.results.curves import affected
 from elbowroom.results.judgement import Judgement, suffers
-from elbowroom.results.result import Finding, Kept, PointResult, Side
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Kept, Side
 from elbowroom.stats.signed_ranks import CONFIDENCE
 
 Key = TypeVar("Key")

@@ -8,8 +8,7 @@ from collections.abc import Collection
 from typing import Literal
 
 from elbowroom.results.curves import TOLERANCE, affected
-from elbowroom.results.result import Kept, Summary
-from elbowroom.stats.interval import Interval, WithInterval, apart
+from elbowroom.stats.interval import Interval, Kept, Summary, WithInterval, apart
 
 Judgement = Literal["confirmed", "refuted", "undecided", "not tested"]
 

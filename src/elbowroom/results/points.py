@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from elbowroom.plan.kernels import arithmetic_intensity
+from elbowroom.points.payload import Records
 from elbowroom.points.point import Point
-from elbowroom.results.overlaps import with_overlaps
-from elbowroom.results.result import MeasuredSteps, PointResult, ProcessResult, Side, Summary, Trace
-from elbowroom.results.series import WindowTimes, series_of, side_of_window
-from elbowroom.results.streams import StreamSample, with_streams
-from elbowroom.results.summary import Samples, side_of, summarise
+from elbowroom.points.unit import Entry
+from elbowroom.results.result import PointResult
 from elbowroom.stats.bootstrap import weights
+from elbowroom.stats.interval import Side, Summary
 from elbowroom.stats.signed_ranks import FEWEST, Floats, Ints
+from elbowroom.stats.summary import Samples, side_of, summarise
 
 UNSTABLE_SHARE = 0.25  # of the phases: more, and the point is `not_stable`
 DRIFT = 0.05  # a closing baseline this far from the median, and outside d1..d9, is `drift`
@@ -32,51 +30,34 @@ def results(
     *,
     failures: Mapping[str, str] | None = None,
     repetitions: int | None = None,
-    traces: Mapping[str, Sequence[Trace]] | None = None,
-    facts: Mapping[str, Mapping[str, float]] | None = None,
-    times: Mapping[str, WindowTimes] | None = None,
+    entries: Mapping[str, Sequence[Entry]] | None = None,
     seed: int = 0,
     starts: bool = False,
-    processes: Mapping[str, tuple[ProcessResult, ...]] | None = None,
-    calls: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
-    streams: Mapping[str, Sequence[StreamSample]] | None = None,
 ) -> list[PointResult]:
     """One result per point, in the points' order.
 
     `flags_by_point`: flags of the probe, by point id; `failures`: reasons by id of points of which a
     repetition failed (a rank died or hung); `repetitions`: how many were asked for, so that fewer is
-    `incomplete`; `traces`: frequency traces by id; `facts`: what applications report, by id;
-    `times`: all one-way times of windows of extraneous accesses, by id. Void samples are left out and counted
-    in the flag `void:N`; samples not stable are kept and counted likewise. `starts`: the run has several
-    starts of the program, and intervals hold for others too; `processes`: what each of several did, by id;
-    `calls`: the times of calls beside computations, by id; `streams`: samples of other streams, by id.
+    `incomplete`; `entries`: the journal's, by id, from which workloads collect what else they measure. Void
+    samples are left out and counted in the flag `void:N`; samples not stable are kept and counted likewise.
+    `starts`: the run has several starts of the program, and intervals hold for others too.
     """
     columns = _SampleColumns(samples, len(points), starts)
     drawn: dict[int, NDArray[np.int16]] = {}
-    computed = [
-        _with_processes(
-            _result(
-                index,
-                point,
-                columns,
-                drawn,
-                tuple((flags_by_point or {}).get(point.id, ())),
-                (failures or {}).get(point.id),
-                repetitions,
-                tuple((traces or {}).get(point.id, ())),
-                dict((facts or {}).get(point.id, {})),
-                (times or {}).get(point.id),
-                seed,
-            ),
-            (processes or {}).get(point.id),
+    return [
+        _result(
+            point,
+            columns,
+            columns.of(index),
+            drawn,
+            flags=tuple((flags_by_point or {}).get(point.id, ())),
+            failure=(failures or {}).get(point.id),
+            repetitions=repetitions,
+            entries=(entries or {}).get(point.id, ()),
+            seed=seed,
         )
         for index, point in enumerate(points)
     ]
-    return with_streams(with_overlaps(computed, calls or {}, seed), streams or {}, seed, starts)
-
-
-def _with_processes(result: PointResult, processes: tuple[ProcessResult, ...] | None) -> PointResult:
-    return result if processes is None else msgspec.structs.replace(result, by_process=processes)
 
 
 class _SampleColumns:
@@ -90,7 +71,7 @@ class _SampleColumns:
         self.repetition: Ints = np.asarray(samples.repetition, dtype=np.int64)[rows]
         self.closing: Mask = np.asarray(samples.closing, dtype=bool)[rows]
         self.together: Mask = (np.asarray(samples.phase, dtype="U2") == "AB")[rows]
-        self.side = np.asarray(samples.side, dtype="U9")[rows]
+        self.side = np.asarray(samples.side, dtype=np.str_)[rows]
         status = np.asarray(samples.status, dtype="U10")[rows]
         self.void: Mask = (status == "void") | ~np.isfinite(self.value)
         self.unstable: Mask = status == "not_stable"
@@ -102,19 +83,17 @@ class _SampleColumns:
 
 
 def _result(
-    index: int,
     point: Point,
     columns: _SampleColumns,
+    rows: slice,
     drawn: dict[int, NDArray[np.int16]],
+    *,
     flags: tuple[str, ...],
     failure: str | None,
     repetitions: int | None,
-    traces: tuple[Trace, ...],
-    facts: dict[str, float],
-    times: WindowTimes | None,
+    entries: Sequence[Entry],
     seed: int,
 ) -> PointResult:
-    rows = columns.of(index)
     good = ~columns.void[rows]
     main = good & ~columns.closing[rows]
     measured = len(np.unique(columns.repetition[rows][main]))
@@ -122,7 +101,7 @@ def _result(
         drawn[measured] = weights(measured, seed)
     sides = {}
     more: list[str] = []
-    for name in ("comp", "comm", "total", "separator"):
+    for name in point.workload.sides:
         side_mask = columns.side[rows] == name
         sides[name] = _side(columns, rows, main & side_mask, drawn.get(measured), seed)
         closing = good & side_mask & columns.closing[rows]
@@ -133,51 +112,19 @@ def _result(
     void = int(np.count_nonzero(columns.void[rows]))
     unstable = int(np.count_nonzero(columns.unstable[rows] & main))
     more += [f"{word}:{count}" for word, count in (("void", void), ("not_stable", unstable)) if count]
+    collected = point.workload.collect(point, Records(entries, sides, seed, columns.start is not None))
+    failure = failure or collected.failure or None
     status, reason = _status(measured, repetitions, void, unstable, int(np.count_nonzero(main)), failure)
     return PointResult(
+        **msgspec.structs.asdict(point),
         id=point.id,
-        plan=point.plan,
-        kernel=point.kernel,
-        n=point.n,
-        size=point.size,
-        comp_node=point.comp_node,
-        comm_node=point.comm_node,
-        comm_core=point.comm_core,
-        metric=point.metric,
         status=status,
         flags=tuple(dict.fromkeys((*flags, *more))),
         comp=sides["comp"],
-        comm=sides["comm"] if times is None else side_of_window(times, seed, columns.start is not None),
+        comm=sides["comm"] if collected.comm is None else collected.comm,
         reason=reason,
-        role=point.role,
-        pattern=point.pattern,
-        cursor=point.cursor,
-        comm_threads=max(1, len(point.comm_cores)),
-        processes=point.processes,
-        reuse=point.reuse,
-        arithmetic_intensity=arithmetic_intensity(point.kernel, point.cursor),
-        core_khz=point.core_khz,
-        uncore_khz=point.uncore_khz,
-        turbo=point.turbo,
-        governor=point.governor,
-        traces=traces,
-        n_other=point.n_other,
-        comp_cores=point.comp_cores,
-        workload=point.workload,
-        steps=_steps(sides["total"], sides["separator"], facts),
-        series=None if times is None else series_of(point, times),
-        facts=facts if point.workload.has_facts else {},
+        payload=collected.payload,
     )
-
-
-def _steps(total: Side, separator: Side, facts: dict[str, float]) -> MeasuredSteps | None:
-    whole = _either(total)
-    return None if whole is None else MeasuredSteps(total=whole, separator=_either(separator), facts=facts)
-
-
-def _either(side: Side) -> Summary | None:
-    """Of an application the one there is, since a step is alone or together; of a program the whole of it."""
-    return side.together or side.alone
 
 
 def _side(

@@ -14,11 +14,12 @@ import msgspec
 
 from elbowroom.plan.kernels import NONE
 from elbowroom.results.family import is_uncertain
-from elbowroom.results.result import Finding, PointResult, Side, Summary, Verdict
+from elbowroom.results.result import Finding, PointResult, Verdict
+from elbowroom.stats.interval import Side, Summary
 from elbowroom.stats.signed_ranks import FEWEST
 
 if TYPE_CHECKING:
-    from elbowroom.results.summary import Samples
+    from elbowroom.stats.summary import Samples
 
 
 QUIET_KEPT = 0.97  # what the register-only kernel must keep beside the communication

@@ -14,10 +14,10 @@ import numpy as np
 
 from elbowroom.plan.order import start_of
 from elbowroom.points.point import Point
-from elbowroom.results.result import Kept
-from elbowroom.results.summary import Samples
 from elbowroom.stats.bootstrap import RESAMPLES, expansion, medians, weights
+from elbowroom.stats.interval import Kept
 from elbowroom.stats.signed_ranks import NORMAL_95, Floats
+from elbowroom.stats.summary import Samples
 
 LEAST = 2
 """Repetitions: resamples of one are all alike and give no interval."""

@@ -20,8 +20,8 @@ from elbowroom.plan.kernels import (
     STORE_PAIRS,
     Kernel,
 )
-from elbowroom.results.result import Finding, PointResult, Summary
-from elbowroom.stats.interval import WithInterval
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Summary, WithInterval
 from elbowroom.stats.signed_ranks import FEWEST
 
 SATURATED = 2 / 3

@@ -73,3 +73,65 @@ def apart(lower: WithInterval, upper: WithInterval) -> bool:
 def around(value: float, factor: float) -> Interval:
     """The interval from value / factor to value * factor."""
     return Interval(value=value, low=value / factor, high=value * factor)
+
+
+class StartVariation(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
+    """How repetitions vary: `share` is the part of the variance that is between starts, 0 to 1, with its 95 %
+    interval; `between` and `within` are standard deviations of the logarithm, about shares of the value.
+    """
+
+    starts: int
+    share: float
+    low: float | None = None
+    high: float | None = None
+    between: float
+    within: float
+
+
+class Summary(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
+    """Median, first and last decile, and the 95 % bootstrap interval of the median of `count` samples.
+
+    `variation`: its parts between and within starts of the program; absent where a run has one start.
+    """
+
+    median: float
+    d1: float
+    d9: float
+    low: float | None = None
+    high: float | None = None
+    count: int
+    unit: str
+    variation: StartVariation | msgspec.UnsetType = msgspec.UNSET
+
+
+class Kept(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
+    """together/alone of a rate, alone/together of a latency: 1 always means undisturbed.
+
+    `value`: the pseudo-median of the ratios of the repetitions; `variation` as of a Summary.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    variation: StartVariation | msgspec.UnsetType = msgspec.UNSET
+
+
+class Added(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
+    """together - alone of a duration, in its unit (us); negative stays negative."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    unit: str = "us"
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a point; None where it was not measured (communication only, for instance).
+
+    `added` is of durations only.
+    """
+
+    alone: Summary | None = None
+    together: Summary | None = None
+    kept: Kept | None = None
+    added: Added | None = None

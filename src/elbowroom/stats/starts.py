@@ -12,24 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import msgspec
 import numpy as np
 
-from elbowroom.stats.interval import WithInterval
+from elbowroom.stats.interval import StartVariation
 from elbowroom.stats.signed_ranks import CONFIDENCE, FEWEST, Floats, Ints, pseudo_median, rank_interval
-
-
-class StartVariation(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
-    """How repetitions vary: `share` is the part of the variance that is between starts, 0 to 1, with its 95 %
-    interval; `between` and `within` are standard deviations of the logarithm, about shares of the value.
-    """
-
-    starts: int
-    share: float
-    low: float | None = None
-    high: float | None = None
-    between: float
-    within: float
 
 
 def by_start(values: Floats, starts: Ints, middle: Callable[[Floats], float] = pseudo_median) -> Floats:

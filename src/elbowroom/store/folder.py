@@ -25,8 +25,9 @@ from elbowroom.files import (
 )
 from elbowroom.machine.topology import Machine
 from elbowroom.points.point import Note, Point, unstored
+from elbowroom.points.unit import Entry
 from elbowroom.store import journal as journals
-from elbowroom.store.journal import Entry, Journal, read_journal
+from elbowroom.store.journal import Journal, read_journal
 
 SCHEMA = "elbowroom/manifest"
 VERSION = 1

@@ -26,7 +26,7 @@ from elbowroom.documents import check_version
 from elbowroom.errors import UsageError
 from elbowroom.files import check_file, disk_error, read_document, sync_folder, write_all
 from elbowroom.points import point as points
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Entry, Unit
 from elbowroom.store.locks import Lock
 
 _MOST = 2.0**53
@@ -185,20 +185,6 @@ class JournalHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 HEADER = msgspec.json.encode(JournalHeader()) + b"\n"
-
-
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One line: the unit and its `repetition` record (docs/reference/protocol.md), `failed` if none came."""
-
-    point: str
-    repetition: int
-    closing: bool = False
-    record: dict[str, Any]
-
-    @property
-    def unit(self) -> Unit:
-        """The unit this line answers."""
-        return Unit(point=self.point, repetition=self.repetition, closing=self.closing)
 
 
 LineType = TypeVar("LineType", bound=msgspec.Struct)

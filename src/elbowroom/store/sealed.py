@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from elbowroom.files import write_with
+from elbowroom.points.payload import SIDES
 from elbowroom.points.point import Point
-from elbowroom.store.journal import Entry
+from elbowroom.points.unit import Entry
 
 if TYPE_CHECKING:
     import pyarrow
@@ -19,13 +20,6 @@ SCHEMA = "elbowroom/samples-table"
 VERSION = 1
 
 _AXES = ("kernel", "n", "size", "comp_node", "comm_node", "comm_core", "metric", "pattern", "cursor", "role")
-
-_SIDES = (
-    ("computation", "comp", "rate"),
-    ("communication", "comm", "value"),
-    ("step", "total", "value"),
-    ("separator", "separator", "value"),
-)
 
 
 def table(entries: Iterable[Entry], points: Sequence[Point]) -> pyarrow.Table:
@@ -60,6 +54,7 @@ def seal(path: Path, entries: Iterable[Entry], points: Sequence[Point], *, own: 
 def _rows(entry: Entry, points: dict[str, Point]) -> Iterable[dict[str, Any]]:
     record = entry.record
     point = points.get(entry.point)
+    sides = SIDES if point is None else point.workload.sides
     shared: dict[str, Any] = {name: getattr(point, name) for name in _AXES} if point is not None else {}
     shared |= {
         "point": entry.point,
@@ -83,7 +78,7 @@ def _rows(entry: Entry, points: dict[str, Point]) -> Iterable[dict[str, Any]]:
             "measured_s": phase.get("measured_s"),
             "observed": msgspec.json.encode(phase["observed"]).decode() if "observed" in phase else None,
         }
-        for side, key, value in _SIDES:
+        for key, (value, side) in sides.items():
             if key in phase:
                 values = phase[key]
                 yield (
@@ -99,7 +94,7 @@ def _rows(entry: Entry, points: dict[str, Point]) -> Iterable[dict[str, Any]]:
         for name, stream in phase.get("streams", {}).items():
             row = {"side": name, "value": stream["value"], "unit": stream["unit"], "batches": []}
             yield shared | timing | row
-        if not any(key in phase for _, key, _ in _SIDES):
+        if not any(key in phase for key in sides):
             yield shared | timing
 
 

@@ -18,7 +18,8 @@ from elbowroom.experiments.common.sentences import grouped, kernel_name, place_t
 from elbowroom.experiments.experiment import JoinedResults
 from elbowroom.experiments.polling.results import OWNERS, cases, workers_text
 from elbowroom.plan.kernels import Kernel, find
-from elbowroom.results.result import PointResult, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Summary
 from elbowroom.studies.evidence import EVERYWHERE, Evidence, RunEvidence, Where, of_evidence
 from elbowroom.studies.judgements import Only, size
 

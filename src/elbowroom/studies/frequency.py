@@ -11,8 +11,8 @@ import numpy as np
 
 from elbowroom.experiments.common.sentences import cores_text
 from elbowroom.results.judgement import Judgement, above, change, larger, near, unanimous
-from elbowroom.results.result import PointResult, Summary
-from elbowroom.stats.interval import Interval, WithInterval
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Interval, Summary, WithInterval
 from elbowroom.studies import needs
 from elbowroom.studies.drawings import constant_frequencies, durations, panels
 from elbowroom.studies.evidence import Evidence, Where
@@ -109,7 +109,7 @@ def frequency(item: PointResult, phase: str, *roles: str) -> Frequency | None:
     """That of the cores with these roles (all cores without any) in a phase; None where none was readable."""
     traces = [
         trace.khz
-        for trace in item.traces
+        for trace in item.payload.traces
         if trace.phase == phase
         and trace.khz
         and trace.role != "uncore"
@@ -166,7 +166,7 @@ def stable(evidence: Evidence, run: str) -> Outcome:
 
 
 def _traced(evidence: Evidence, run: str) -> list[PointResult]:
-    return [item for item in evidence.points(run) if item.traces and item.n]
+    return [item for item in evidence.points(run) if item.payload.traces and item.n]
 
 
 def _compared(

@@ -23,8 +23,8 @@ from elbowroom.experiments.common.sentences import (
 from elbowroom.results.curves import TOLERANCE
 from elbowroom.results.family import judge_sides, suffering
 from elbowroom.results.judgement import Judgement, above, larger, suffers, unanimous
-from elbowroom.results.result import Kept, PointResult
-from elbowroom.stats.interval import Interval
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Interval, Kept
 from elbowroom.studies.evidence import EVERYWHERE, Evidence, NotMeasuredError, Where
 from elbowroom.studies.study import Judge, Outcome, outcome
 

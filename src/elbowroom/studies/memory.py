@@ -12,7 +12,7 @@ from elbowroom.experiments import placement
 from elbowroom.experiments.common.sentences import SideName
 from elbowroom.points.point import Metric
 from elbowroom.results.judgement import larger
-from elbowroom.results.result import Summary
+from elbowroom.stats.interval import Summary
 from elbowroom.studies import needs
 from elbowroom.studies.drawings import panels
 from elbowroom.studies.evidence import Evidence, Place, Where

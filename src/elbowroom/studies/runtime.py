@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from elbowroom.experiments.common.sentences import kept_text
 from elbowroom.experiments.kernels.results import TURNS, TaskRow, rows
-from elbowroom.points import RuntimeProgram
+from elbowroom.points.program import RuntimeProgram
 from elbowroom.results.family import suffering
 from elbowroom.results.judgement import Judgement, larger
 from elbowroom.studies import needs

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from elbowroom.results.summary import summarise
 from elbowroom.stats.interval import Interval
+from elbowroom.stats.summary import summarise
 from elbowroom.trace.activity import TASK, Activity, Floats, ns_inside
 from elbowroom.trace.columns import BEGIN, END, Block
 from elbowroom.trace.overhead import TimedRun, overhead

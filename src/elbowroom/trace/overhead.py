@@ -16,9 +16,9 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.quantities import rounded_size, with_span
-from elbowroom.results.summary import kept, summarise
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import FEWEST
+from elbowroom.stats.summary import kept, summarise
 
 SCHEMA, VERSION = "elbowroom/trace-overhead", 1
 

@@ -25,7 +25,7 @@ from elbowroom.points.point import Note
 from elbowroom.quantities import plural
 from elbowroom.report.page import render
 from elbowroom.results.comparison import ComparedRun, values_of
-from elbowroom.results.result import Finding, PointResult, Verdict
+from elbowroom.results.result import Finding, PointResult, Verdict, documented_point
 from elbowroom.results.tails import PointTail
 from elbowroom.store import sealed
 from elbowroom.store.curves import write_curves
@@ -231,6 +231,7 @@ def show_type() -> type[msgspec.Struct]:
         for experiment in experiments.all()
         for key, kind in experiment.data_types.items()
     ]
+    added.append(("points", tuple[documented_point(), ...]))  # type: ignore[misc]
     return msgspec.defstruct("Show", added, bases=(Show,), namespace={"__doc__": Show.__doc__}, kw_only=True)
 
 

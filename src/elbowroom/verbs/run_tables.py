@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from elbowroom.machine.topology import Machine
     from elbowroom.measure.prepared import Prepared
     from elbowroom.points.point import Note, Point
-    from elbowroom.results.result import Kept, PointResult, Side, Summary
+    from elbowroom.results.result import PointResult
+    from elbowroom.stats.interval import Kept, Side, Summary
     from elbowroom.verbs.joined_runs import JoinedRuns
     from elbowroom.verbs.run_folder import Run
 

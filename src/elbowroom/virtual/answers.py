@@ -17,7 +17,8 @@ from elbowroom.models.run_data import layout_of
 from elbowroom.plan.kernels import KERNELS, Kernel, find
 from elbowroom.plan.order import request
 from elbowroom.plan.placement import near_node
-from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.point import Point, Steady
+from elbowroom.points.unit import Unit
 from elbowroom.virtual import hosts
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
@@ -122,7 +123,7 @@ class VirtualMachine:
 
     def refuse(self, point: Point) -> str:
         """Why a point cannot be answered; empty when it can."""
-        if point.workload.needs_gpu:
+        if point.workload.needs.gpu:
             return self._refuse_gpu(point)
         if self._planted(request(point, Unit(point=point.id, repetition=0), Steady())):
             return ""

@@ -23,8 +23,9 @@ import numpy as np
 
 from elbowroom.models.overlap.fluid import Rates, halo_steps, simulate
 from elbowroom.plan.kernels import find
-from elbowroom.points.point import Point, Unit, Variant
+from elbowroom.points.point import Point, Variant
 from elbowroom.points.steps import CELL_FLOPS
+from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import PublishedStep
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work

@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Meta
 
 from elbowroom.plan.kernels import arithmetic_intensity, find
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 from elbowroom.virtual.truth import FLAG, repetition_record
 
 Kept = Annotated[float, Meta(gt=0, le=10)]

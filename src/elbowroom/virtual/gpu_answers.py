@@ -42,7 +42,7 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.models.load import Computing, Copy
 from elbowroom.plan.kernels import find
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.gpu import LETTERS, SMS_OF_UNIT, WAYS, Gpu, Side, held, sides_of

@@ -15,7 +15,7 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape, Situation, Streams
 from elbowroom.models.load import Load
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 
 if TYPE_CHECKING:
     import numpy

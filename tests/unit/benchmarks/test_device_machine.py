@@ -24,7 +24,7 @@ from elbowroom.machine.hwloc import read_topology  # noqa: E402
 from elbowroom.machine.layout import regular_machine, topology_xml  # noqa: E402
 from elbowroom.plan.file import Steady  # noqa: E402
 from elbowroom.plan.order import request  # noqa: E402
-from elbowroom.points.point import Unit  # noqa: E402
+from elbowroom.points.unit import Unit  # noqa: E402
 
 MPI = Mpi(kind="openmpi", version="5.0.11", prefix="/p", compiler="/p/bin/mpicxx", launcher="/p/bin/mpirun")
 PARTS = {f"{name}-{part.name}": part for name, parts in (

@@ -15,13 +15,14 @@ from elbowroom.experiments.common.calls.results import rows
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.validation import validate
-from elbowroom.points import CallBesideComputation, running
-from elbowroom.points.point import Expansion, Point, Steady, Unit
+from elbowroom.points.calls import CallBesideComputation
+from elbowroom.points.point import Expansion, Point, Steady, running
 from elbowroom.points.probe import several_threads, shares_core
-from elbowroom.results.overlaps import with_overlaps
+from elbowroom.points.unit import Unit
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
-from elbowroom.results.summary import Samples
+from elbowroom.stats.summary import Samples
+from sampled import entries
 from simulated_overlaps import Overlap, answers
 from studies import SMALL, machine
 
@@ -160,7 +161,11 @@ def test_what_the_mpi_does_not_have_ends_with_a_sentence_and_exit_code_2(
 
 
 def found(point: Point, truth: Overlap) -> PointResult:
-    [result] = results([point], NO_SAMPLES, calls={point.id: answers(truth)})
+    [result] = results(
+        [point],
+        NO_SAMPLES,
+        entries={point.id: entries(point.id, *({"overlap": one} for one in answers(truth)))},
+    )
     return msgspec.structs.replace(result, status="ok")
 
 
@@ -175,7 +180,7 @@ def test_the_numbers_of_an_overlap_stand_beside_the_point() -> None:
 
 def test_what_was_not_measured_is_null_and_not_zero() -> None:
     point, _ = calls("collectives", n="1", progress="none")[1]
-    [result] = with_overlaps(results([point], NO_SAMPLES), {}, 1)
+    [result] = results([point], NO_SAMPLES)
     plain = result.plain()
     assert [plain[key] for key in ("overlap", "osu_overlap", "fraction_of_ideal")] == [None] * 3
     assert plain["reason"] == "no sample was measured"

@@ -18,12 +18,14 @@ from elbowroom.measure.loop import groups
 from elbowroom.measure.session import check_overlap
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.plan.order import order_units
-from elbowroom.points import ApplicationSteps, Losses
 from elbowroom.points.point import Expansion, Note, Point
+from elbowroom.points.steps import ApplicationSteps, Losses
 from elbowroom.results.comparison import compare
 from elbowroom.results.points import results
-from elbowroom.results.result import PointResult, Summary
-from elbowroom.results.summary import Samples
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Summary
+from elbowroom.stats.summary import Samples
+from sampled import entries, with_payload
 from studies import SMALL, machine, sound
 
 DIFFUSION = experiments.get("diffusion")
@@ -71,8 +73,8 @@ def measured(points: Sequence[Point], wiggle: float = 0.001) -> list[PointResult
                 columns.append(
                     (len(messages) - 1, repetition, False, phase, side, value * factor, "us", "ok")
                 )
-    facts = {point.id: FACTS for point in messages}
-    return results(messages, Samples(*zip(*columns, strict=True)), facts=facts)
+    told = {point.id: entries(point.id, {"facts": FACTS}) for point in messages}
+    return results(messages, Samples(*zip(*columns, strict=True)), entries=told)
 
 
 def test_two_cores_are_one_nodes_worth_for_two_processes() -> None:
@@ -206,11 +208,9 @@ def test_one_number_of_nodes_is_drawn_over_communication_threads() -> None:
 def test_whole_steps_of_two_runs_are_compared() -> None:
     a, b = (measured(steps_of(expanded(SMALL)), wiggle) for wiggle in (0.001, 0.0))
     slower = [
-        msgspec.structs.replace(
-            item, steps=msgspec.structs.replace(item.steps, total=twice(item.steps.total))
-        )
+        with_payload(item, steps=msgspec.structs.replace(steps, total=twice(steps.total)))
         for item in b
-        if item.steps is not None
+        if (steps := item.payload.steps) is not None
     ]
     changes = [change for change in compare(as_measured(a), as_measured(slower)) if change.side == "step"]
     assert {change.point.split("-")[1]: change.phase for change in changes} == {

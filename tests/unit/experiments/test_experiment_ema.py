@@ -18,9 +18,10 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.order import closing_points, estimate, order_units, request
 from elbowroom.plan.validation import validate
-from elbowroom.points import ExtraneousAccesses, running
-from elbowroom.points.point import Steady
-from elbowroom.results.result import Misses, PointResult, Work
+from elbowroom.points.accesses import ExtraneousAccesses, Misses, Work, series_of
+from elbowroom.points.point import Steady, running
+from elbowroom.results.result import PointResult
+from sampled import with_payload
 from studies import HENRI, by_key, sound
 
 HERE = cached()
@@ -213,15 +214,16 @@ def counted(source: str) -> list[PointResult]:
     """Windows with L1 misses of one source and L2 misses that are modelled, and work that was counted."""
     windows = []
     for item in study(HERE):
-        assert item.series is not None
-        count = tuple(float(size + 1) for size in item.series.sizes)
+        window = series_of(item.payload)
+        assert window is not None
+        count = tuple(float(size + 1) for size in window.sizes)
         misses = (
             Misses(level="L1", rank="receiver", source=source, count=count),  # type: ignore[arg-type]
             Misses(level="L2", rank="receiver", source="modelled", count=count),
         )
         work = (Work(name="instructions", rank="receiver", count=count),)
-        series = msgspec.structs.replace(item.series, misses=misses, work=work)
-        windows.append(msgspec.structs.replace(item, series=series))
+        series = msgspec.structs.replace(window, misses=misses, work=work)
+        windows.append(with_payload(item, series=series))
     return windows
 
 

@@ -12,11 +12,12 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.validation import validate
-from elbowroom.points import FactorizationProgram
+from elbowroom.points.factorizations import FactorizationProgram
 from elbowroom.points.point import Expansion, Point
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
-from elbowroom.results.summary import Samples
+from elbowroom.stats.summary import Samples
+from sampled import entries
 from studies import HENRI, SMALL, by_key, machine, sound
 
 Seconds = Callable[[FactorizationProgram], float]
@@ -46,7 +47,7 @@ def measured(
     """A second without broadcasts, `binomial` times that with binomial trees; `late` of 100 broadcasts have a
     late recipient.
     """
-    columns, facts = [], {}
+    columns, told = [], {}
     for index, point in enumerate(points):
         time = 1e6 * (binomial if program(point).way == "binomial" else 1.0)
         cells = [("A", "comp", 1000.0, "Mflop/s"), ("AB", "comp", 1000.0 * kept, "Mflop/s")]
@@ -55,10 +56,11 @@ def measured(
             for repetition in range(8):
                 factor = 1 + 0.004 * (repetition - 3.5)
                 columns.append((index, repetition, False, phase, side, value * factor, unit, "ok"))
-        facts[point.id] = {"residual": 2e-15, "broadcasts": 100.0, "messages": 240.0, "late": float(late)}
-        facts[point.id]["complete_share"] = 1 - late / 100
+        facts = {"residual": 2e-15, "broadcasts": 100.0, "messages": 240.0, "late": float(late)}
+        facts["complete_share"] = 1 - late / 100
+        told[point.id] = entries(point.id, {"facts": facts})
     seen = {point.id: flags for point in points}
-    return results(points, Samples(*zip(*columns, strict=True)), seen, facts=facts)
+    return results(points, Samples(*zip(*columns, strict=True)), seen, entries=told)
 
 
 def found(items: Sequence[PointResult], key: str, name: str = "cholesky", here: Machine = SMALL) -> str:

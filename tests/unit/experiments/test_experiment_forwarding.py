@@ -13,10 +13,12 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.session import with_losses
 from elbowroom.plan.validation import validate
-from elbowroom.points import Forwarding, Losses
+from elbowroom.points.broadcasts import Forwarding
 from elbowroom.points.point import Expansion, Point
+from elbowroom.points.steps import Losses
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Interval
+from sampled import with_payload
 from studies import SMALL, by_key, machine, measured, sound
 
 LARGE = machine(64)
@@ -57,7 +59,7 @@ def study(
         return 5000.0, 5000.0 * (1 - per_copy * passing), RATE, RATE
 
     results = [
-        msgspec.structs.replace(
+        with_payload(
             item,
             facts={"copies": float(COPIES[item.workload.tree]), "ranks": 20.0},  # type: ignore[attr-defined]
         )
@@ -96,7 +98,7 @@ def test_the_claim_is_undecided_where_intervals_overlap() -> None:
 
 def test_the_claim_is_not_tested_with_ranks_that_forward_as_much_in_both_trees() -> None:
     experiment, results = study(0.1)
-    same = [msgspec.structs.replace(item, facts={"copies": 1.0}) for item in results]
+    same = [with_payload(item, facts={"copies": 1.0}) for item in results]
     found = by_key(experiment.findings(same, CLUSTER), "forwarding-claim")
     assert (found.level, found.values["verdict"]) == ("n/a", "not tested")
 

@@ -11,8 +11,9 @@ from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.plan.order import order_units, request
+from elbowroom.points.payload import Trace
 from elbowroom.points.point import Point, Steady
-from elbowroom.results.result import Trace
+from sampled import with_payload
 from studies import HENRI, by_key, measured, study
 
 
@@ -44,7 +45,7 @@ def test_frequency_reads_traces_where_there_are_any() -> None:
         Trace(phase="AB", core=35, role="communication", interval_s=0.002, khz=(2_510_000, 2_490_000)),
         Trace(phase="AB", core=3, role="computing", interval_s=0.002, khz=(3_000_000, 3_000_000)),
     )
-    found = [msgspec.structs.replace(item, traces=traces) for item in found]
+    found = [with_payload(item, traces=traces) for item in found]
     finding = by_key(experiment.findings(found, HENRI), "mhz")
     assert "it does not change" in finding.text
     assert (finding.values["computing"], finding.values["asleep"]) == (3000, 1000)
@@ -62,7 +63,7 @@ def test_many_cores_of_a_role_are_one_band_and_the_uncore_is_drawn_too() -> None
     uncore = Trace(
         phase="AB", core=-1, role="uncore", interval_s=0.002, khz=(2.4e6, 2.4e6), part="package_00_die_00"
     )
-    found = [msgspec.structs.replace(item, traces=(*cores, uncore)) for item in found]
+    found = [with_payload(item, traces=(*cores, uncore)) for item in found]
     trace = next(figure for figure in experiment.figures(found, HENRI) if figure.name.startswith("trace"))
     band, line = trace.series
     assert (band.name, band.y, band.low, band.high) == (
@@ -134,12 +135,12 @@ def test_a_frequency_that_the_processor_does_not_hold_is_said() -> None:
     points = experiments.get("frequency").expand(plan, PERMITTED).points
     held = measured([point for point in points if point.core_khz == 1_000_000], turbo)
     trace = Trace(phase="B", core=35, role="communication", interval_s=0.002, khz=(1_200_000.0,))
-    moved = [msgspec.structs.replace(item, traces=(trace,)) for item in held]
+    moved = [with_payload(item, traces=(trace,)) for item in held]
     text = by_key(experiments.get("frequency").findings(moved, PERMITTED), "not-held").text
     assert "ran at 1200 MHz while its frequency was set to 1000 MHz" in text
     kept = msgspec.structs.replace(trace, khz=(1_001_000.0,))
     found = experiments.get("frequency").findings(
-        [msgspec.structs.replace(item, traces=(kept,)) for item in held], PERMITTED
+        [with_payload(item, traces=(kept,)) for item in held], PERMITTED
     )
     assert not [item for item in found if item.key.startswith("not-held")]
 

@@ -14,9 +14,10 @@ from elbowroom.experiments.gpu_overlap import results as overlap_rows
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.validation import validate
-from elbowroom.points import GpuCase
+from elbowroom.points.gpu import GpuCase
 from elbowroom.points.point import Expansion, Point
-from elbowroom.results.result import PointResult, StreamBeside, StreamResult
+from elbowroom.points.streams import StreamBeside, StreamPayload, StreamResult
+from elbowroom.results.result import PointResult
 from studies import SMALL, by_key, machine, measured, sound
 
 HOST = machine(16, 2, 2)
@@ -216,7 +217,7 @@ def with_streams(result: PointResult, shares: dict[tuple[str, str], float]) -> P
             if stream == name
         )
         streams.append(StreamResult(name=name, alone=alone, beside=beside))
-    return msgspec.structs.replace(result, streams=tuple(streams))
+    return msgspec.structs.replace(result, payload=StreamPayload(streams=tuple(streams)))
 
 
 def test_three_streams_are_reported_where_copies_keep_least() -> None:

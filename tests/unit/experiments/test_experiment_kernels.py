@@ -16,13 +16,14 @@ from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import groups
 from elbowroom.plan.order import estimate, order_units, request
 from elbowroom.plan.validation import validate
-from elbowroom.points import MatrixProgram
-from elbowroom.points.matrices import check, completed
-from elbowroom.points.point import Expansion, Point, Steady, Unit
+from elbowroom.points.matrices import MatrixProgram, check, completed
+from elbowroom.points.point import Expansion, Point, Steady
+from elbowroom.points.unit import Unit
 from elbowroom.results.comparison import compare
 from elbowroom.results.points import results
 from elbowroom.results.result import PointResult
-from elbowroom.results.summary import Samples
+from elbowroom.stats.summary import Samples
+from sampled import entries
 from studies import HENRI, SMALL, by_key, machine, sound
 
 KERNELS = experiments.get("kernels")
@@ -51,7 +52,7 @@ def measured(
     flags: tuple[str, ...] = (),
 ) -> list[PointResult]:
     """Sends of 8000 MB/s alone that keep what they are told to; StarPU takes twice as long as OpenMP."""
-    columns, facts = [], {}
+    columns, told = [], {}
     for index, point in enumerate(points):
         app = program(point)
         time = 1e6 / point.n * (2 if app.build == "starpu" else 1)
@@ -63,14 +64,15 @@ def measured(
                 factor = 1 + noise * (repetition - 3.5)
                 columns.append((index, repetition, False, phase, side, value * factor, unit, "ok"))
         intensity = {"cg": 0.25, "cg-sparse": 0.16, "gemm": 120.0}[app.task]
-        facts[point.id] = {
+        facts = {
             "arithmetic_intensity": intensity,
             "checksum": 2.0 if app.build == "openmp" else 2.0 + 4e-15,
             "residual": 1e-13 * (3 if app.task == "cg" else 1),
             f"stalled_{source}": 0.2 if app.task == "gemm" else 0.7,
         }
+        told[point.id] = entries(point.id, {"facts": facts})
     seen = {point.id: flags for point in points}
-    return results(points, Samples(*zip(*columns, strict=True)), seen, facts=facts)
+    return results(points, Samples(*zip(*columns, strict=True)), seen, entries=told)
 
 
 def as_published(point: Point) -> float:

@@ -18,12 +18,12 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.file import Plan
 from elbowroom.plan.order import order_units, request
 from elbowroom.plan.validation import validate
-from elbowroom.points import AppProgram, running
-from elbowroom.points.point import Point, Steady
+from elbowroom.points.point import Point, Steady, running
+from elbowroom.points.program import AppProgram
 from elbowroom.results.points import results
 from elbowroom.results.quiet import controls
 from elbowroom.results.result import Finding, PointResult
-from elbowroom.results.summary import Samples
+from elbowroom.stats.summary import Samples
 from studies import HENRI, SMALL, by_key, machine, sound
 
 ALONE = 1.5  # us

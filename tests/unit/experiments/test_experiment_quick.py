@@ -9,7 +9,8 @@ import pytest
 
 from elbowroom.points.point import Point
 from elbowroom.results.quiet import verdict
-from elbowroom.results.result import Kept, PointResult
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Kept
 from studies import MIB, SMALL, by_key, sound, study
 
 

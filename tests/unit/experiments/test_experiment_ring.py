@@ -137,9 +137,9 @@ def test_one_figure_shows_all_kinds_of_processes_per_node(tmp_path: Path) -> Non
 def test_the_rates_of_a_ring_are_means_of_all_its_processes(tmp_path: Path) -> None:
     run = credits_run(tmp_path, processes="socket", n="all")
     point = next(item for item in run.points() if item.role == "point")
-    assert [process.rank for process in point.by_process] == [0, 1, 2, 3]
-    near = point.by_process[0].comp_together
-    mean = sum(process.comp_together for process in point.by_process) / 4
+    assert [process.rank for process in point.payload.by_process] == [0, 1, 2, 3]
+    near = point.payload.by_process[0].comp_together
+    mean = sum(process.comp_together for process in point.payload.by_process) / 4
     assert point.comp.together.median == pytest.approx(mean, rel=0.02)
     assert abs(mean / near - 1) > 0.02
     assert any(table.title.startswith("Processes of the ring") for table in run.tables)

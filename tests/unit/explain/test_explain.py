@@ -15,9 +15,10 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.explain.chain import cases, observed_points, remote
 from elbowroom.explain.explainer import ObservedRun, contrasts, explain
 from elbowroom.explain.explanation import ExplainedPoint, Explanation, SideLoss, SourceStatement
-from elbowroom.points import RuntimeProgram
 from elbowroom.points.point import Point
-from elbowroom.results.result import Added, Kept, PointResult, Side, Summary
+from elbowroom.points.program import RuntimeProgram
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Added, Kept, Side, Summary
 from studies import HENRI, SMALL, Truth, by_key, machine, measured, sound, study
 
 TWO = machine(16, 2, 2, nic=0, hosts=2)

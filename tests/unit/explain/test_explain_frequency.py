@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from elbowroom.measure.explanation import frequency
+from elbowroom.points.payload import Trace
 from elbowroom.points.point import Point
-from elbowroom.results.result import Trace
 from studies import measured
 
 POINT = Point(

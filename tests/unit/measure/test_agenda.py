@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from elbowroom.measure.agenda import Agenda, Limits
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Unit
 
 POINTS = ("control", "a", "b", "c", "d")
 

@@ -19,7 +19,7 @@ from elbowroom.measure import results as evaluation
 from elbowroom.measure.export import export
 from elbowroom.measure.formats import FORMATS, bmf, hwloc, junit, openmetrics, osu
 from elbowroom.measure.results import Results
-from elbowroom.results.result import Kept, Side
+from elbowroom.stats.interval import Kept, Side
 from elbowroom.store.folder import RunFolder
 
 QUICK = Path(__file__).parents[2] / "data" / "quick"

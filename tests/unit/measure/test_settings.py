@@ -12,8 +12,9 @@ import pytest
 
 from elbowroom.errors import MachineError
 from elbowroom.measure.loop import Loop, UnitGroup
-from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.point import Point, Steady
 from elbowroom.points.probe import ProbeStart
+from elbowroom.points.unit import Unit
 from elbowroom.store.journal import HEADER, Journal
 
 POINT = Point(

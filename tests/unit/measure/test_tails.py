@@ -12,8 +12,9 @@ from elbowroom.errors import UsageError
 from elbowroom.measure.tails import tables, tails
 from elbowroom.plan.axes import due_messages
 from elbowroom.points.point import Expansion
+from elbowroom.points.unit import Entry
 from elbowroom.quantities import parse_period
-from elbowroom.store.journal import Entry, JournalLine
+from elbowroom.store.journal import JournalLine
 from sampled import point as sample_point
 
 POINT = msgspec.structs.replace(

@@ -13,7 +13,8 @@ from elbowroom.machine.topology import Nic, NumaNode
 from elbowroom.models.curves import Situation
 from elbowroom.models.load import Computing, Messages
 from elbowroom.models.run_data import FitData, collect, layout_of
-from elbowroom.results.result import PointResult, Side, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Side, Summary
 
 MACHINE = regular_machine(
     name="twin", model="m", cores_per_socket=4, numa_per_socket=2, sockets=2, nic_node=2, virtual=False

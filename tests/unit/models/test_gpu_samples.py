@@ -19,7 +19,8 @@ from elbowroom.models.gpu.samples import links, samples
 from elbowroom.models.load import Computing, Copy, Load, LoadRow, load_of
 from elbowroom.models.run_data import Layout
 from elbowroom.points.gpu import GpuCase
-from elbowroom.results.result import Side, StreamBeside, StreamResult
+from elbowroom.points.streams import StreamBeside, StreamResult
+from elbowroom.stats.interval import Side
 from gpu_results import Workload, result, side, summary
 
 PRODUCT = Workload(victim="gemm", mover="sm_copy", direction="hbm", sms=8)

@@ -13,7 +13,8 @@ from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.message_size import MessageSize, fit_if_known
 from elbowroom.models.published import of_published
 from elbowroom.models.run_data import message_bandwidths
-from elbowroom.results.result import PointResult, Side, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Side, Summary
 
 LAW = MessageSize(t0=2.0, low=1.9, high=2.1, sizes=(4, 65536, 64_000_000), misfit=0.01)
 AT = Situation(comp_node=0, comm_node=0, n=18)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from elbowroom.measure.loop import groups
 from elbowroom.plan.order import request
-from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.point import Point, Steady
+from elbowroom.points.unit import Unit
 
 
 def ring(comm_cores: tuple[int, ...], scheduling: bool = False) -> Point:

@@ -17,7 +17,8 @@ from elbowroom.plan.kernels import KERNELS
 from elbowroom.plan.order import closing_points, estimate, measured, order_units, request
 from elbowroom.plan.placement import MIB, far_node, near_node, seats, working_set
 from elbowroom.plan.validation import validate
-from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.point import Point, Steady
+from elbowroom.points.unit import Unit
 from elbowroom.stats.signed_ranks import FEWEST
 from studies import HENRI, SMALL, machine
 

@@ -10,8 +10,9 @@ import pytest
 from elbowroom.errors import UsageError
 from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import Device, GpuFacts, GpuLibrary
-from elbowroom.points import GpuCase
-from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.gpu import GpuCase
+from elbowroom.points.point import Point, Steady
+from elbowroom.points.unit import Unit
 from studies import SMALL
 
 FACTS = GpuFacts(

@@ -16,7 +16,7 @@ from elbowroom.report.columns import CoreUse, use_of
 from elbowroom.report.page import render
 from elbowroom.results.quiet import drifts
 from elbowroom.results.result import Finding
-from elbowroom.results.summary import Samples
+from elbowroom.stats.summary import Samples
 
 PAGES = runpy.run_path(str(Path(__file__).parents[2] / "report_pages.py"))
 

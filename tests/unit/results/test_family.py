@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from elbowroom.results.family import chance, is_uncertain, judge_sides, losing_sides, rejected, without_chance
 from elbowroom.results.quiet import verdict
-from elbowroom.results.result import Finding, Kept, PointResult, Side, Summary
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Kept, Side, Summary
 from elbowroom.stats.signed_ranks import pseudo_median, rank_interval
 from sampled import only, rows
 

@@ -6,8 +6,7 @@ import pytest
 
 from elbowroom.experiments.common.sentences import Claim
 from elbowroom.results.judgement import Judgement, above, larger, suffers, unanimous
-from elbowroom.results.result import Kept
-from elbowroom.stats.interval import Interval
+from elbowroom.stats.interval import Interval, Kept
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 
 from elbowroom.results.points import results
 from elbowroom.results.quiet import Observations, controls, judge, verdict
-from elbowroom.results.result import Finding, Kept, PointResult, Side, Summary
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Kept, Side, Summary
 from sampled import only, point, rows, samples
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from elbowroom.points.point import Point
 from elbowroom.results.curves import colour, highest, regime, traffic
-from elbowroom.results.result import Kept
+from elbowroom.stats.interval import Kept
 from studies import HENRI, SMALL, by_key, study
 
 PEAK = 60_000.0  # bus MB/s of a node

@@ -9,9 +9,9 @@ import pytest
 
 from elbowroom.points.point import Point
 from elbowroom.results.resampled import log_kept, log_of
-from elbowroom.results.result import Kept
-from elbowroom.results.summary import Samples, kept
 from elbowroom.stats.bootstrap import percentile_interval
+from elbowroom.stats.interval import Kept
+from elbowroom.stats.summary import Samples, kept
 
 PHASES = ("B", "AB", "AB", "B")
 

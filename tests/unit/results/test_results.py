@@ -10,8 +10,8 @@ import pytest
 
 from elbowroom.results.curves import affected, onset, recovery, steps
 from elbowroom.results.points import results
-from elbowroom.results.result import Kept, Side, Summary
-from elbowroom.results.summary import Samples, kept, side_of, summarise
+from elbowroom.stats.interval import Kept, Side, Summary
+from elbowroom.stats.summary import Samples, kept, side_of, summarise
 from sampled import only, point, rows, samples
 
 # Summaries

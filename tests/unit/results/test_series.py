@@ -9,13 +9,13 @@ import pytest
 from accessed import FLOOR, L1, L2, L3, cached, flat, stairs, study, times
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases
-from elbowroom.points import ExtraneousAccesses
+from elbowroom.points import accesses as series
+from elbowroom.points.accesses import ExtraneousAccesses, WindowTimes
 from elbowroom.points.point import Point
-from elbowroom.results import series
 from elbowroom.results.judgement import above
 from elbowroom.results.result import PointResult
-from elbowroom.results.series import WindowTimes
 from elbowroom.stats.interval import Interval
+from sampled import with_payload
 
 HERE = cached()
 USUAL = study(HERE)
@@ -54,7 +54,7 @@ def test_misses_are_averaged_over_repetitions_and_keep_their_source() -> None:
         record = {"phases": [phase("B", [1.0] * 6), phase("AB", [1.0] * 6, misses=misses)]}
         assert series.add(found, WINDOW.count, record) == ""
     point = next(iter(USUAL))
-    told = series.series_of(Point(workload=WINDOW, **_axes(point)), found)
+    told = series.window_series(Point(workload=WINDOW, **_axes(point)), WINDOW.sizes, found)
     assert told is not None
     assert [(one.level, one.rank, one.source, one.count) for one in told.misses] == [
         ("L1", "sender", "modelled", (0.0, 5.0, 8.0)),
@@ -69,7 +69,7 @@ def test_levels_that_were_counted_are_not_taken_from_the_model() -> None:
     series.add(
         found, WINDOW.count, {"phases": [phase("B", [1.0] * 6), phase("AB", [1.0] * 6, misses=misses)]}
     )
-    told = series.series_of(Point(workload=WINDOW, **_axes(next(iter(USUAL)))), found)
+    told = series.window_series(Point(workload=WINDOW, **_axes(next(iter(USUAL)))), WINDOW.sizes, found)
     assert told is not None
     assert [(one.level, one.source, one.count) for one in told.misses] == [
         ("L1", "measured", (3.0, 5.0, 7.0)),
@@ -83,7 +83,7 @@ def _axes(point: PointResult) -> dict[str, object]:
 
 
 def test_a_point_says_what_its_messages_took_alone_and_after_accesses() -> None:
-    point = max(USUAL, key=lambda item: item.series.sizes[0] if item.series else 0)
+    point = max(USUAL, key=lambda item: _series(item).sizes[0])
     assert point.comm.alone is not None
     assert point.comm.together is not None
     assert point.comm.kept is not None
@@ -93,9 +93,10 @@ def test_a_point_says_what_its_messages_took_alone_and_after_accesses() -> None:
     assert point.comm.kept.low <= point.comm.kept.value <= point.comm.kept.high
 
 
-def _series(point: PointResult) -> series.Series:
-    assert point.series is not None
-    return point.series
+def _series(point: PointResult) -> series.WindowSeries:
+    window = series.series_of(point.payload)
+    assert window is not None
+    return window
 
 
 def test_the_floor_rises_past_each_cache_by_what_was_put_there_and_the_control_stays() -> None:
@@ -218,7 +219,7 @@ def test_misses_plateau_where_nine_tenths_of_them_are_reached() -> None:
     def with_misses(item: PointResult) -> PointResult:
         counts = tuple(min(8.0, size / 1e5) for size in _series(item).sizes)
         one = series.Misses(level="L1", rank="sender", source="modelled", count=counts)
-        return msgspec.structs.replace(item, series=msgspec.structs.replace(_series(item), misses=(one,)))
+        return with_payload(item, series=msgspec.structs.replace(_series(item), misses=(one,)))
 
     windows = [with_misses(item) for item in case("sender", USUAL).windows]
     [line] = sides.miss_lines(windows, "sender")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elbowroom.plan.kernels import STORE_PAIRS, Kernel
 from elbowroom.points.point import Point
 from elbowroom.results.curves import traffic
-from elbowroom.results.result import PointResult, Summary
+from elbowroom.results.result import PointResult
 from elbowroom.results.stores import (
     MIX,
     StoreFactor,
@@ -23,7 +23,8 @@ from elbowroom.results.stores import (
     store_factor,
     with_store_factor,
 )
-from elbowroom.results.summary import summarise
+from elbowroom.stats.interval import Summary
+from elbowroom.stats.summary import summarise
 from studies import HENRI, study
 
 BUS, CORE = 100_000.0, 20_000.0

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from elbowroom.points.point import Point
 from elbowroom.results.points import results
-from elbowroom.results.summary import Samples
 from elbowroom.stats.bootstrap import expansion
 from elbowroom.stats.signed_ranks import (
     MOST,
@@ -20,6 +19,7 @@ from elbowroom.stats.signed_ranks import (
     pseudo_median,
     rank_interval,
 )
+from elbowroom.stats.summary import Samples
 
 Floats = NDArray[np.float64]
 KEPT = 0.8

@@ -22,9 +22,9 @@ import pytest
 from elbowroom import cli
 from elbowroom.errors import MachineError
 from elbowroom.launch import trace_reader
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Entry, Unit
 from elbowroom.store.folder import RunFolder
-from elbowroom.store.journal import HEADER, Entry, Journal, read_journal
+from elbowroom.store.journal import HEADER, Journal, read_journal
 
 MOST = 200
 """The last call that fails; runs have fewer of most kinds."""

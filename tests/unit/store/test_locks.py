@@ -21,9 +21,10 @@ from elbowroom.experiments.plans import Overrides
 from elbowroom.measure import session
 from elbowroom.measure.prepared import Request
 from elbowroom.measure.source import Where
+from elbowroom.points.unit import Entry
 from elbowroom.store import locks
 from elbowroom.store.folder import RunFolder
-from elbowroom.store.journal import HEADER, Entry, Journal
+from elbowroom.store.journal import HEADER, Journal
 
 REFUSED = "another process is measuring into it"
 

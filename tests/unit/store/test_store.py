@@ -15,10 +15,10 @@ import pytest
 from elbowroom import cli
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import write_atomically
-from elbowroom.points.point import Unit
+from elbowroom.points.unit import Entry, Unit
 from elbowroom.store import journal as journals
 from elbowroom.store.folder import RunFolder
-from elbowroom.store.journal import Entry, Journal, failed_entry, read_journal
+from elbowroom.store.journal import Journal, failed_entry, read_journal
 from elbowroom.store.sealed import seal, table
 
 

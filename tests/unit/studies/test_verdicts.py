@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from elbowroom.points.payload import Payload
 from elbowroom.points.point import Point
 from elbowroom.results.judgement import Judgement
 from elbowroom.results.result import PointResult
@@ -148,7 +149,9 @@ def test_modelled_stalls_decide_nothing() -> None:
             item = next(point for point in kept(0.5) if point.n == 35)
             workload = msgspec.convert({"name": "kernels", "task": task, "build": "openmp"}, runtime_type())
             facts = {f"stalled_{source}{end}": stalled for end in ("", "_low", "_high")}
-            points.append(msgspec.structs.replace(item, id=task, workload=workload, facts=facts))
+            points.append(
+                msgspec.structs.replace(item, id=task, workload=workload, payload=Payload(facts=facts))
+            )
         return evidence(points, name=runtime.KERNELS)
 
     assert runtime.waits_longer()(solved("measured")).judgement == "confirmed"
@@ -158,7 +161,7 @@ def test_modelled_stalls_decide_nothing() -> None:
 
 
 def runtime_type() -> object:
-    from elbowroom.points import MatrixProgram
+    from elbowroom.points.matrices import MatrixProgram
 
     return MatrixProgram
 

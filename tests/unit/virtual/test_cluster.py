@@ -11,8 +11,9 @@ from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.models.overlap.law import OverlappedStep
-from elbowroom.points import ApplicationSteps
-from elbowroom.points.point import Point, Unit
+from elbowroom.points.point import Point
+from elbowroom.points.steps import ApplicationSteps
+from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.cluster import CELL_BYTES, Cluster, node_rates
 from elbowroom.virtual.machines import of_name

@@ -7,7 +7,8 @@ import pytest
 import elbowroom
 from elbowroom.errors import UsageError
 from elbowroom.plan.order import request
-from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.point import Point, Steady
+from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import decode, encode
 from elbowroom.virtual.effects import Effect, at

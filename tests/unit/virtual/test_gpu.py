@@ -15,8 +15,9 @@ from elbowroom.errors import UsageError
 from elbowroom.launch.virtual import load
 from elbowroom.machine.gpu import GpuFacts
 from elbowroom.plan.order import request
-from elbowroom.points import GpuCase
-from elbowroom.points.point import Point, Steady, Unit
+from elbowroom.points.gpu import GpuCase
+from elbowroom.points.point import Point, Steady
+from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import decode, encode
 from elbowroom.virtual.gpu import Gpu, Side, sides_of

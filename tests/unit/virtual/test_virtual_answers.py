@@ -10,7 +10,8 @@ import pytest
 from elbowroom.models.curves import Situation
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.plan.order import request
-from elbowroom.points.point import Placement, Point, Steady, Unit
+from elbowroom.points.point import Placement, Point, Steady
+from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.laws import CYCLES_PER_ITEM, Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import of_name

@@ -16,10 +16,10 @@ from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, metric_of
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import find
-from elbowroom.points import GpuCase
+from elbowroom.points.gpu import GpuCase
 from elbowroom.points.point import Note, Point
-from elbowroom.results.result import Kept, PointResult
-from elbowroom.stats.interval import WithInterval
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Kept, WithInterval
 
 
 class DeviceSeats(NamedTuple):

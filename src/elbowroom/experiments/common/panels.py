@@ -10,7 +10,8 @@ import msgspec
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.experiments.common.sentences import SideName, kept_of, kernel_name, onsets
 from elbowroom.results.curves import Onset
-from elbowroom.results.result import PointResult, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Summary
 
 Style = Literal["alone", "together"]
 Triple = tuple[float, float, float]

@@ -14,7 +14,8 @@ from elbowroom.plan.placement import distance, nic_node
 from elbowroom.quantities import format_size
 from elbowroom.results.curves import Onset, affected, onset, regime
 from elbowroom.results.judgement import Judgement
-from elbowroom.results.result import Finding, Kept, PointResult
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Kept
 
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")

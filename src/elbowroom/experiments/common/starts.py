@@ -10,7 +10,7 @@ import msgspec
 from elbowroom.draw.table import TextTable
 from elbowroom.quantities import format_size
 from elbowroom.results.result import Finding, PointResult
-from elbowroom.stats.starts import StartVariation
+from elbowroom.stats.interval import StartVariation
 
 KEY = "starts"
 MOST_ROWS = 10

@@ -10,7 +10,8 @@ import msgspec
 from elbowroom.draw.figure import Axis, Figure, Hue, Mark, Series
 from elbowroom.experiments.diffusion.steps import StepRow, limit, limit_text, rows
 from elbowroom.machine.topology import Machine
-from elbowroom.results.result import PointResult, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Summary
 
 Style = Literal["alone", "together", "line"]
 

@@ -17,8 +17,8 @@ from elbowroom.plan.axes import metric_of, single_place, with_control
 from elbowroom.plan.file import Natural, Plan, Positive
 from elbowroom.plan.kernels import find
 from elbowroom.plan.placement import Seats
-from elbowroom.points import ApplicationSteps
 from elbowroom.points.point import Expansion, Note, Placement, Point, Variant
+from elbowroom.points.steps import ApplicationSteps
 from elbowroom.quantities import plural
 
 NAME = "diffusion"

@@ -27,11 +27,12 @@ from elbowroom.experiments.diffusion.steps import (
 from elbowroom.experiments.experiment import JoinedResults, RunPart
 from elbowroom.experiments.ring import results as ring
 from elbowroom.machine.topology import Machine
-from elbowroom.points import ApplicationSteps, running
-from elbowroom.points.steps import CELL_FLOPS
+from elbowroom.points.point import running
+from elbowroom.points.steps import CELL_FLOPS, ApplicationSteps
 from elbowroom.quantities import number
-from elbowroom.results.result import Finding, PointResult, Summary
+from elbowroom.results.result import Finding, PointResult
 from elbowroom.schemas import WRITTEN
+from elbowroom.stats.interval import Summary
 
 CONTENTION = 1.03
 """A loss ratio whose interval lies above it shows contention; register-only kernels vary that much."""

@@ -20,11 +20,11 @@ import numpy as np
 
 from elbowroom.experiments.ring.results import loss
 from elbowroom.models.overlap.law import OverlappedStep
-from elbowroom.points import ApplicationSteps, Losses, running
-from elbowroom.points.steps import CELL_FLOPS
+from elbowroom.points.point import running
+from elbowroom.points.steps import CELL_FLOPS, ApplicationSteps, Losses
 from elbowroom.quantities import plural
-from elbowroom.results.result import PointResult, Summary
-from elbowroom.stats.interval import WithInterval, apart
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Summary, WithInterval, apart
 
 RIVALS = ("predicted", "naive_max", "naive_sum")
 """The model, the longer of the two, one after the other: names of properties of Row."""
@@ -101,7 +101,7 @@ def rows(results: Sequence[PointResult]) -> tuple[StepRow, ...]:
     """
     of = {}
     for item, steps in running(results, ApplicationSteps):
-        if item.steps is not None and item.status != "failed":
+        if item.payload.steps is not None and item.status != "failed":
             threads = item.comm_threads if steps.variant in ("communication", "overlap") else 0
             of[steps.variant, steps.nodes, threads] = item
     table = []
@@ -177,13 +177,13 @@ def _row(
     l_comm: tuple[float, float, float],
 ) -> StepRow | None:
     messages = exchange.comm.alone
-    if messages is None or silent.steps is None or item.steps is None:
+    if messages is None or silent.payload.steps is None or item.payload.steps is None:
         return None
-    whole, before = silent.steps.total, 0.0
+    whole, before = silent.payload.steps.total, 0.0
     if whole.bounds is None or messages.bounds is None:
         return None
-    if silent.steps.separator is not None:
-        before = silent.steps.separator.median
+    if silent.payload.steps.separator is not None:
+        before = silent.payload.steps.separator.median
     ends = [
         OverlappedStep(
             t_comp=getattr(whole, end) - before,
@@ -202,10 +202,10 @@ def _row(
         separator=before,
         low=ends[1].total + before,
         high=ends[2].total + before,
-        measured=item.steps.total,
+        measured=item.payload.steps.total,
         silent=whole,
-        apart=None if apart is None or apart.steps is None else apart.steps.total,
-        facts=item.steps.facts,
+        apart=None if apart is None or apart.payload.steps is None else apart.payload.steps.total,
+        facts=item.payload.steps.facts,
     )
 
 

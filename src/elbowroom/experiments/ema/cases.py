@@ -17,10 +17,10 @@ import msgspec
 from elbowroom.experiments.common.sentences import grouped, size_text, usable
 from elbowroom.experiments.ema import floors, sides
 from elbowroom.experiments.ema.floors import CacheRegion
-from elbowroom.experiments.ema.sides import Bounds, Difference, First, Of, Scatter
+from elbowroom.experiments.ema.sides import Bounds, Difference, First, Of, Scatter, all_series
 from elbowroom.machine.topology import Machine
-from elbowroom.points import ExtraneousAccesses, running
-from elbowroom.points.accesses import TIMED, Timing
+from elbowroom.points.accesses import TIMED, ExtraneousAccesses, Timing, series_of
+from elbowroom.points.point import running
 from elbowroom.results.result import PointResult
 from elbowroom.schemas import WRITTEN
 
@@ -62,12 +62,12 @@ class AccessCase:
     @property
     def sizes(self) -> int:
         """How many sizes were accessed."""
-        return sum(len(item.series.sizes) for item in self.windows if item.series is not None)
+        return sum(len(series.sizes) for series in all_series(self.windows))
 
     @property
     def most(self) -> int:
         """The most bytes accessed."""
-        return max(item.series.sizes[-1] for item in self.windows if item.series is not None)
+        return max(series.sizes[-1] for series in all_series(self.windows))
 
     def alike(self, other: AccessCase) -> bool:
         """Whether only who accesses differs."""
@@ -103,7 +103,7 @@ def cases(results: Sequence[PointResult], machine: Machine) -> list[AccessCase]:
         kind = (accesses.data, accesses.barrier, accesses.timing)
         return accesses.who, accesses.access, item.size, *kind, accesses.bystanders, item.n
 
-    measured = [item for item in usable(results) if item.series is not None]
+    measured = [item for item in usable(results) if series_of(item.payload) is not None]
     return [
         AccessCase(
             *of,
@@ -116,7 +116,8 @@ def cases(results: Sequence[PointResult], machine: Machine) -> list[AccessCase]:
 
 def first(item: PointResult) -> int:
     """The fewest bytes of a window."""
-    return 0 if item.series is None else item.series.sizes[0]
+    series = series_of(item.payload)
+    return 0 if series is None else series.sizes[0]
 
 
 def who_text(case: AccessCase) -> str:

@@ -12,8 +12,9 @@ from elbowroom.experiments.common.sentences import grouped, size_text
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, Kind, cases, kind_text, who_text
 from elbowroom.machine.topology import Machine
-from elbowroom.points.accesses import TIMED
-from elbowroom.results.result import PointResult, Summary
+from elbowroom.points.accesses import TIMED, series_of
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Summary
 
 WIDE = 16_000_000
 """Bytes from which on their axis is logarithmic: the small caches would be one line at its beginning."""
@@ -65,9 +66,8 @@ def scatters(every: Sequence[AccessCase]) -> list[Figure]:
     for case in every:
         rows = [
             (float(size), mean)
-            for item in case.windows
-            if item.series is not None
-            for size, mean in zip(item.series.sizes, item.series.after.mean, strict=True)
+            for series in sides.all_series(case.windows)
+            for size, mean in zip(series.sizes, series.after.mean, strict=True)
         ]
         drawn.append(
             Figure(
@@ -96,7 +96,7 @@ def scatters(every: Sequence[AccessCase]) -> list[Figure]:
 
 def _messages(case: AccessCase) -> int:
     """Messages after accesses of a size, in all repetitions."""
-    series = case.windows[0].series
+    series = series_of(case.windows[0].payload)
     summary = case.windows[0].comm.together
     return 0 if series is None or summary is None else summary.count // len(series.sizes)
 
@@ -196,8 +196,9 @@ def _window_medians(case: AccessCase, *, after: bool) -> Series:
     rows: list[tuple[float, Summary, PointResult]] = []
     for item in case.windows:
         summary = item.comm.together if after else item.comm.alone
-        if summary is not None and item.series is not None:
-            rows.append(((item.series.sizes[0] + item.series.sizes[-1]) / 2, summary, item))
+        series = series_of(item.payload)
+        if summary is not None and series is not None:
+            rows.append(((series.sizes[0] + series.sizes[-1]) / 2, summary, item))
     return Series(
         name=_label(case, after),
         side="communication",

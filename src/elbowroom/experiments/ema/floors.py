@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.machine.topology import Machine
-from elbowroom.results.result import PointResult, WindowSeries
+from elbowroom.points.accesses import ExtraneousAccesses, WindowSeries, series_of
+from elbowroom.results.result import PointResult
 from elbowroom.schemas import WRITTEN
 from elbowroom.stats.bootstrap import estimate, indices
 from elbowroom.stats.interval import Interval
@@ -62,9 +63,9 @@ def edges(item: PointResult, machine: Machine) -> dict[int, float]:
     Only caches of the sender's and the receiver's core count; one that several accessing cores share is
     outgrown by all of them together. Levels that no accessing core shares with a message are left out.
     """
-    if item.series is None:
+    series = series_of(item.payload)
+    if series is None or not isinstance(item.workload, ExtraneousAccesses):
         return {}
-    series = item.series
     cores = {"sender": (series.sender,), "receiver": (series.receiver,), "bystanders": series.bystanders}
     accessing = [core for rank in item.workload.accessing_ranks for core in cores[rank]]
     smallest: dict[int, float] = {}
@@ -80,7 +81,7 @@ def regions(windows: Sequence[PointResult], levels: Mapping[int, float], seed: i
 
     `windows`: points that differ in their sizes only; `levels`: bytes by level of cache (`edges`).
     """
-    windowed = [item.series for item in windows if item.series is not None]
+    windowed = [series for item in windows if (series := series_of(item.payload)) is not None]
     if not windowed:
         return []
     everything = [np.ones(len(series.sizes), dtype=bool) for series in windowed]

@@ -17,8 +17,8 @@ from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, node_pairs
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan, Positive, Size, SizeOrNone
-from elbowroom.points import ExtraneousAccesses, accesses
-from elbowroom.points.accesses import Access, BystanderKind, Data, Timing, Who
+from elbowroom.points import accesses
+from elbowroom.points.accesses import Access, BystanderKind, Data, ExtraneousAccesses, Timing, Who
 from elbowroom.points.point import Expansion, Note, Phase, Point
 from elbowroom.quantities import format_size
 

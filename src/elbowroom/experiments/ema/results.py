@@ -293,8 +293,8 @@ def work(case: AccessCase) -> list[Finding]:
     findings = []
     for rank in ("sender", "receiver"):
         counts: dict[str, list[float]] = {}
-        for item in case.windows:
-            for one in item.series.work if item.series is not None else ():
+        for series in sides.all_series(case.windows):
+            for one in series.work:
                 if one.rank == rank:
                     counts.setdefault(one.name, []).extend(one.count)
         if not counts:

@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 
 from elbowroom.experiments.ema.floors import RESAMPLES, CacheRegion, region_of
+from elbowroom.points.accesses import Spread, WindowSeries, series_of
 from elbowroom.results.judgement import Judgement
-from elbowroom.results.result import PointResult, Spread, WindowSeries
+from elbowroom.results.result import PointResult
 from elbowroom.schemas import WRITTEN
 from elbowroom.stats.bootstrap import estimate, indices, weights
 from elbowroom.stats.interval import Interval
@@ -94,11 +95,16 @@ def bounds(windows: Sequence[PointResult], *, of: Of = "mean", after: bool = Tru
     """The bounds of each window, from few bytes to many; of the messages after accesses, or without."""
     intervals = []
     for item in windows:
-        if item.series is not None:
-            values = getattr(_spread(item.series, after), of)
-            middle = (item.series.sizes[0] + item.series.sizes[-1]) / 2
+        if (series := series_of(item.payload)) is not None:
+            values = getattr(_spread(series, after), of)
+            middle = (series.sizes[0] + series.sizes[-1]) / 2
             intervals.append(Bounds(point=item.id, bytes=middle, lower=min(values), upper=max(values)))
     return sorted(intervals, key=lambda bound: bound.bytes)
+
+
+def all_series(windows: Sequence[PointResult]) -> list[WindowSeries]:
+    """What was measured of these windows."""
+    return [series for item in windows if (series := series_of(item.payload)) is not None]
 
 
 def _spread(series: WindowSeries, after: bool) -> Spread:
@@ -109,7 +115,7 @@ def scatter(windows: Sequence[PointResult], *, after: bool = True, seed: int = 0
     """Average and variance of what the sizes took on average; intervals by drawing sizes again inside each
     window. None of fewer than two sizes.
     """
-    columns = [np.asarray(_spread(item.series, after).mean) for item in windows if item.series is not None]
+    columns = [np.asarray(_spread(series, after).mean) for series in all_series(windows)]
     if sum(map(len, columns)) < 2:
         return None
     values = np.concatenate(columns)
@@ -142,12 +148,8 @@ def difference(
     """How much more the receiver's accesses delay than as many of the sender's; None without windows of the
     same sizes on both sides, or with one size only. `levels` tells the regions apart (`floors.edges`).
     """
-    others = {item.series.sizes: item.series for item in receiver if item.series is not None}
-    pairs = [
-        (item.series, others[item.series.sizes])
-        for item in sender
-        if item.series is not None and item.series.sizes in others
-    ]
+    others = {series.sizes: series for series in all_series(receiver)}
+    pairs = [(series, others[series.sizes]) for series in all_series(sender) if series.sizes in others]
     if sum(len(sent.sizes) for sent, _ in pairs) < 2:
         return None
 
@@ -255,11 +257,9 @@ def never_below(windows: Sequence[PointResult], limit: float) -> int | None:
     never was. None where it was never below, or where it was so at the very last size.
     """
     last, largest = None, -1
-    for item in windows:
-        if item.series is None:
-            continue
-        largest = max(largest, item.series.sizes[-1])
-        for size, mean in zip(item.series.sizes, item.series.after.mean, strict=True):
+    for series in all_series(windows):
+        largest = max(largest, series.sizes[-1])
+        for size, mean in zip(series.sizes, series.after.mean, strict=True):
             if mean < limit and (last is None or size > last):
                 last = size
     return None if last == largest else last
@@ -269,9 +269,10 @@ def floor(item: PointResult, seed: int = 0) -> Interval | None:
     """The least of what the sizes of a window took on average, us; its interval by drawing sizes again. None
     of fewer than FEWEST_SIZES.
     """
-    if item.series is None or len(item.series.after.mean) < FEWEST_SIZES:
+    series = series_of(item.payload)
+    if series is None or len(series.after.mean) < FEWEST_SIZES:
         return None
-    values = np.asarray(item.series.after.mean)
+    values = np.asarray(series.after.mean)
     drawn = values[indices(np.random.default_rng(seed), len(values), RESAMPLES)]
     return estimate(float(values.min()), drawn.min(axis=1))
 
@@ -310,11 +311,10 @@ class MissLine(msgspec.Struct, frozen=True, kw_only=True):
 def miss_lines(windows: Sequence[PointResult], rank: str) -> list[MissLine]:
     """A line for each level that is known of every window, nearest cache first."""
     counts: dict[tuple[str, str], list[tuple[float, float, str]]] = {}
-    measured = [item for item in windows if item.series is not None]
-    for item in measured:
-        assert item.series is not None
-        middle = (item.series.sizes[0] + item.series.sizes[-1]) / 2
-        for misses in item.series.misses:
+    measured = [(item, series) for item in windows if (series := series_of(item.payload)) is not None]
+    for item, series in measured:
+        middle = (series.sizes[0] + series.sizes[-1]) / 2
+        for misses in series.misses:
             if misses.rank == rank:
                 counts.setdefault((misses.level, misses.source), []).append(
                     (middle, min(misses.count), item.id)

@@ -17,8 +17,7 @@ from elbowroom.plan.axes import core_counts, single_place, with_control, with_ne
 from elbowroom.plan.file import Natural, Plan, SizeOrNone
 from elbowroom.plan.kernels import find
 from elbowroom.plan.placement import Seats
-from elbowroom.points import Forwarding
-from elbowroom.points.broadcasts import INNER, LEAST_RANKS
+from elbowroom.points.broadcasts import INNER, LEAST_RANKS, Forwarding
 from elbowroom.points.point import Expansion, Note, Placement, Point
 
 NAME = "forwarding"

@@ -23,11 +23,12 @@ from elbowroom.experiments.common.sentences import (
 )
 from elbowroom.experiments.forwarding.points import NAME
 from elbowroom.machine.topology import Machine
-from elbowroom.points import Forwarding, running
+from elbowroom.points.broadcasts import Forwarding
+from elbowroom.points.point import running
 from elbowroom.quantities import number
 from elbowroom.results.judgement import Judgement, larger
-from elbowroom.results.result import Finding, Kept, PointResult
-from elbowroom.stats.interval import Interval
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Interval, Kept
 
 MEGA = 1e6
 
@@ -92,7 +93,7 @@ class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def copies(self) -> float:
         """How often the rank forwards each broadcast: bytes forwarded over bytes received, as counted."""
-        return self.item.facts.get("copies", 0.0)
+        return self.item.payload.facts.get("copies", 0.0)
 
     @property
     def rate(self) -> Interval | None:
@@ -331,7 +332,10 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
     if not table:
         return ()
     modelled = any(row.expected is not None for row in table)
-    stored = sum(row.item.facts.get("stored", 0.0) + row.item.facts.get("bypassed", 0.0) for row in table)
+    stored = sum(
+        row.item.payload.facts.get("stored", 0.0) + row.item.payload.facts.get("bypassed", 0.0)
+        for row in table
+    )
     below = [
         "copies: bytes that the rank forwards over bytes that it receives; passing: both together; lost: "
         "computation lost during one broadcast."

@@ -33,7 +33,9 @@ from elbowroom.experiments.common.sentences import (
     usable,
 )
 from elbowroom.machine.topology import Machine
-from elbowroom.results.result import Finding, PointResult, Summary, Trace, mean_mhz
+from elbowroom.points.payload import Trace
+from elbowroom.results.result import Finding, PointResult, mean_mhz
+from elbowroom.stats.interval import Summary
 
 CaseKey = tuple[str, int, int, int, bool | None, str | None]
 
@@ -81,7 +83,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     constants = [item for item in points if is_constant(item)]
     findings += list(_constants(constants))
     findings += list(_not_held(constants))
-    if points and not any(item.traces for item in points):
+    if points and not any(item.payload.traces for item in points):
         text = "Frequencies of the cores: n/a, this machine does not allow reading them."
         findings.append(Finding(key="frequencies", level="n/a", text=text))
     return tuple(findings) or (nothing("frequency", "Frequencies"),)
@@ -198,7 +200,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
             comp_transform=per_core,
         )
         drawn += with_durations(rates, group, cores_of)
-    traced = grouped([item for item in points if item.traces], case_of)
+    traced = grouped([item for item in points if item.payload.traces], case_of)
     return (*drawn, *(_traces(item) for group in traced.values() for item in spread(group)))
 
 
@@ -268,8 +270,8 @@ def _traces(item: PointResult) -> Figure:
     """One point's traces on one time axis, each phase behind the one before."""
     lines: dict[str, _Line] = {}
     start, order = 0.0, []
-    for phase in dict.fromkeys(trace.phase for trace in item.traces):
-        traces = [trace for trace in item.traces if trace.phase == phase]
+    for phase in dict.fromkeys(trace.phase for trace in item.payload.traces):
+        traces = [trace for trace in item.payload.traces if trace.phase == phase]
         for role, group in grouped(traces, lambda trace: trace.role).items():
             for name, members in _members(role, group):
                 line = lines.setdefault(name, _Line(name, role, [], [], [], []))

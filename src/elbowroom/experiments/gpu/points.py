@@ -22,7 +22,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import core_counts, node_pairs
 from elbowroom.plan.file import Plan, Size
 from elbowroom.plan.kernels import NONE, find
-from elbowroom.points import GpuCase
+from elbowroom.points.gpu import GpuCase
 from elbowroom.points.point import Expansion, Note, Point
 
 HostCopy = Literal["h2d", "d2h", "both"]

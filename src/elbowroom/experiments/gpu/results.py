@@ -35,11 +35,14 @@ from elbowroom.experiments.common.sentences import (
 )
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.kernels import NONE, find
-from elbowroom.points import GpuCase, running
+from elbowroom.points.gpu import GpuCase
+from elbowroom.points.point import running
+from elbowroom.points.streams import stream_of
 from elbowroom.quantities import format_size, number
 from elbowroom.results.curves import affected, onset
 from elbowroom.results.quiet import STAND_IN
-from elbowroom.results.result import Finding, Kept, PointResult
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Kept
 
 STREAMS = ("cores", "copies", "messages")
 PHASES = {"cores": ("AB", "AC", "ABC"), "copies": ("AB", "BC", "ABC"), "messages": ("AC", "BC", "ABC")}
@@ -96,7 +99,7 @@ def _row(item: PointResult, case: GpuCase) -> CopyRow:
 def _kept(item: PointResult, case: GpuCase) -> dict[str, dict[str, Kept]]:
     """Of two streams what their sides kept; of three what each kept in each phase."""
     if case.messages:
-        streams = [item.stream(name) for name in STREAMS]
+        streams = [stream_of(item.payload, name) for name in STREAMS]
         return {
             stream.name: {beside.phase: beside.kept for beside in stream.beside if beside.kept is not None}
             for stream in streams

@@ -13,8 +13,7 @@ from elbowroom.experiments.common.accelerators import control, device_point, dev
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import node_pairs
 from elbowroom.plan.file import Plan, Positive, Size
-from elbowroom.points import GpuCase
-from elbowroom.points.gpu import GEMM, LAUNCHES, TRIAD_BYTES, Direction, Holders, Planned
+from elbowroom.points.gpu import GEMM, LAUNCHES, TRIAD_BYTES, Direction, GpuCase, Holders, Planned
 from elbowroom.points.point import Expansion, Note, Point
 
 Kernel = Literal["gemm", "triad", "chain"]

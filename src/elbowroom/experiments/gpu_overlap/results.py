@@ -20,13 +20,14 @@ from elbowroom.experiments.common.accelerators import (
 )
 from elbowroom.experiments.common.sentences import Values, grouped, kept_text, nothing
 from elbowroom.machine.topology import Machine
-from elbowroom.points import GpuCase, running
-from elbowroom.points.gpu import Holders, Planned, how_held
+from elbowroom.points.gpu import GpuCase, Holders, Planned, how_held
+from elbowroom.points.point import running
+from elbowroom.points.streams import stream_of
 from elbowroom.quantities import rate
 from elbowroom.results.curves import affected
 from elbowroom.results.quiet import STAND_IN
-from elbowroom.results.result import Finding, Kept, PointResult
-from elbowroom.stats.interval import apart
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Kept, apart
 
 VICTIMS = {"gemm": "GEMM", "triad": "triad", "chain": "launch chain"}
 ENGINES = ("h2d", "d2h", "both", "d2d")
@@ -109,7 +110,7 @@ def rows(results: Sequence[PointResult]) -> tuple[OverlapRow, ...]:
 
 
 def _row(item: PointResult, case: GpuCase) -> OverlapRow:
-    p99, clock = item.stream("p99"), item.stream("sm_clock")
+    p99, clock = stream_of(item.payload, "p99"), stream_of(item.payload, "sm_clock")
     comp, comm = item.comp, item.comm
     return OverlapRow(
         point=item.id,

@@ -20,8 +20,8 @@ from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, single_place
 from elbowroom.plan.file import Natural, Plan
 from elbowroom.plan.placement import Seats
-from elbowroom.points import MatrixProgram, matrices
-from elbowroom.points.matrices import Build
+from elbowroom.points import matrices
+from elbowroom.points.matrices import Build, MatrixProgram
 from elbowroom.points.point import Expansion, Note, Placement, Point
 
 NAME = "kernels"

@@ -28,11 +28,12 @@ from elbowroom.experiments.common.sentences import (
 )
 from elbowroom.experiments.kernels.points import NAME
 from elbowroom.machine.topology import Machine
-from elbowroom.points import MatrixProgram, running
+from elbowroom.points.matrices import MatrixProgram
+from elbowroom.points.point import running
 from elbowroom.quantities import number
 from elbowroom.results.judgement import Judgement, larger
-from elbowroom.results.result import Finding, Kept, PointResult, Summary
-from elbowroom.stats.interval import Interval
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Interval, Kept, Summary
 
 TASKS = {"cg": "CG, dense", "cg-sparse": "CG, sparse", "gemm": "GEMM"}
 BUILDS = {"openmp": "OpenMP", "starpu": "StarPU"}
@@ -77,13 +78,15 @@ class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def stalled(self) -> float | None:
         """Share of the time that cores wait for memory."""
-        facts = self.item.facts
+        facts = self.item.payload.facts
         return facts.get("stalled_measured", facts.get("stalled_modelled"))
 
     @property
     def waiting(self) -> Interval | None:
         """The share that counters say, with its range over the repetitions; None where none was read."""
-        value, low, high = (self.item.facts.get(f"stalled_measured{end}") for end in ("", "_low", "_high"))
+        value, low, high = (
+            self.item.payload.facts.get(f"stalled_measured{end}") for end in ("", "_low", "_high")
+        )
         return (
             None
             if value is None or low is None or high is None
@@ -93,17 +96,17 @@ class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def source(self) -> Literal["measured", "modelled"]:
         """Whether `stalled` comes from counters, or from the arithmetic intensity and the bandwidth."""
-        return "measured" if "stalled_measured" in self.item.facts else "modelled"
+        return "measured" if "stalled_measured" in self.item.payload.facts else "modelled"
 
     @property
     def intensity(self) -> float | None:
         """flop/B, as the program counts them."""
-        return self.item.facts.get("arithmetic_intensity")
+        return self.item.payload.facts.get("arithmetic_intensity")
 
     @property
     def time(self) -> Summary | None:
         """A whole solution or product, us."""
-        return None if self.item.steps is None else self.item.steps.total
+        return None if self.item.payload.steps is None else self.item.payload.steps.total
 
 
 def rows(results: Sequence[PointResult]) -> tuple[TaskRow, ...]:
@@ -216,7 +219,7 @@ def faster(openmp: TaskRow, starpu: TaskRow) -> tuple[str, Values]:
         f"{ratio:.2f} ({low:.2f} to {high:.2f}) times as long{sure}."
     )
     values: Values = {"ratio": ratio, "low": low, "high": high, "task": openmp.task, "n": openmp.n}
-    sums = [row.item.facts.get("checksum") for row in (openmp, starpu)]
+    sums = [row.item.payload.facts.get("checksum") for row in (openmp, starpu)]
     if sums[0] and sums[1] is not None:
         values["apart"] = abs(sums[1] / sums[0] - 1)
         apart = f"{values['apart']:.0e} apart (relative)" if values["apart"] else "equal"
@@ -228,7 +231,7 @@ def exactness(table: Sequence[TaskRow]) -> tuple[str, Values]:
     """The largest residual and error of all results."""
     parts, values = [], Values()
     for fact, word in (("residual", "residual"), ("relative_error", "relative error")):
-        known = [(row.item.facts[fact], row) for row in table if fact in row.item.facts]
+        known = [(row.item.payload.facts[fact], row) for row in table if fact in row.item.payload.facts]
         if known:
             worst, row = max(known, key=lambda entry: entry[0])
             parts.append(f"largest {word} {worst:.1e} ({row.name})")
@@ -455,7 +458,7 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
 
 
 def _cells(row: TaskRow, several: bool) -> tuple[str, ...]:
-    facts = row.item.facts
+    facts = row.item.payload.facts
     return (
         TASKS[row.task],
         BUILDS[row.build],

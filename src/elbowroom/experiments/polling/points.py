@@ -15,8 +15,8 @@ from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.axes import with_control
 from elbowroom.plan.file import Natural, Plan, Sweep
 from elbowroom.plan.kernels import KERNELS
-from elbowroom.points import RuntimeProgram
 from elbowroom.points.point import Expansion, Note, Phase, Placement, Point
+from elbowroom.points.program import RuntimeProgram
 
 PHASES: tuple[Phase, ...] = ("B", "AB", "AB", "B")
 """StarPU's workers paused, then polling: what they do alone is nobody's question."""

@@ -26,13 +26,14 @@ from elbowroom.experiments.common.sentences import (
     usable,
 )
 from elbowroom.machine.topology import Machine
-from elbowroom.points import RuntimeProgram, running
+from elbowroom.points.point import running
+from elbowroom.points.program import RuntimeProgram
 from elbowroom.quantities import plural
 from elbowroom.results.curves import Onset
 from elbowroom.results.judgement import Judgement, larger
 from elbowroom.results.judgement import suffers as loses
-from elbowroom.results.result import Added, Finding, PointResult
-from elbowroom.stats.interval import apart
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Added, apart
 
 Source = Literal["pool", "starpu"]
 

@@ -27,7 +27,8 @@ from elbowroom.experiments.common.sentences import (
 )
 from elbowroom.machine.topology import Machine
 from elbowroom.quantities import plural
-from elbowroom.results.result import Finding, Kept, PointResult, Summary
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Kept, Summary
 
 CaseKey = tuple[str, int, str, int]
 
@@ -157,15 +158,15 @@ MOST_ROWS = 8
 def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001
     """A table for each kind of processes, at its most computing cores; none where one process was seen."""
     cases = grouped(
-        [item for item in usable(results) if not isinstance(item.by_process, msgspec.UnsetType)],
+        [item for item in usable(results) if not isinstance(item.payload.by_process, msgspec.UnsetType)],
         lambda item: (item.kernel, item.size, item.processes, item.comm_threads),
     )
     return tuple(_table(max(group, key=cores_of)) for group in cases.values())
 
 
 def _table(item: PointResult) -> TextTable:
-    assert not isinstance(item.by_process, msgspec.UnsetType)
-    slowest = sorted(item.by_process, key=lambda process: process.comm_together or 0.0)
+    assert not isinstance(item.payload.by_process, msgspec.UnsetType)
+    slowest = sorted(item.payload.by_process, key=lambda process: process.comm_together or 0.0)
     rows = tuple(
         (
             str(process.rank),

@@ -18,8 +18,8 @@ from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, metric_of, node_pairs, with_neighbours
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
-from elbowroom.points import RuntimeProgram
 from elbowroom.points.point import Expansion, Note, Phase, Point
+from elbowroom.points.program import RuntimeProgram
 
 PHASES: tuple[Phase, ...] = ("B", "AB", "AB", "B")
 """By MPI and through StarPU-MPI, in the same processes, threads and memory."""

@@ -21,12 +21,13 @@ from elbowroom.experiments.common.sentences import (
 )
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import nic_node
-from elbowroom.points import RuntimeProgram, running
+from elbowroom.points.point import running
+from elbowroom.points.program import RuntimeProgram
 from elbowroom.quantities import format_size, number, plural
 from elbowroom.results.curves import affected
 from elbowroom.results.judgement import Judgement, above, larger, suffers, unanimous
-from elbowroom.results.result import Added, Finding, Kept, PointResult, Summary
-from elbowroom.stats.interval import WithInterval
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Added, Kept, Summary, WithInterval
 
 
 class LatencyCase(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,8 @@ from elbowroom.machine.topology import Machine
 from elbowroom.measure.formats.values import STYLES, Style, measured, source
 from elbowroom.measure.results import Results
 from elbowroom.plan.kernels import find
-from elbowroom.results.result import PointResult, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Summary
 
 _DOCTYPE = b'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n'
 _HIGHER_FIRST, _LOWER_FIRST, _NEED_INITIATOR = 1, 2, 4

@@ -19,7 +19,8 @@ from elbowroom.measure.results import Results
 from elbowroom.quantities import interval, number, unit
 from elbowroom.results.family import losing_sides
 from elbowroom.results.judgement import suffers
-from elbowroom.results.result import Kept, PointResult
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Kept
 from elbowroom.stats.signed_ranks import FEWEST
 
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

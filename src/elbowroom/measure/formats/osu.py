@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from elbowroom.errors import UsageError
 from elbowroom.measure.formats.values import STYLES, Style, measured, missing, source
 from elbowroom.measure.results import Results
-from elbowroom.results.result import PointResult, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Summary
 
 _HEADS = {
     "us": ("OSU MPI Latency Test", "# Size          Latency (us)"),

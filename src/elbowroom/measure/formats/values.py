@@ -9,7 +9,8 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.measure.results import Results
-from elbowroom.results.result import PointResult, Side, Summary
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Side, Summary
 
 SideName = Literal["comp", "comm"]
 Style = Literal["alone", "together"]

@@ -10,8 +10,8 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.models.gpu.case import LINKS, ON_DEVICE, DeviceCase, Direction, First, Mover, Victim, ordered
-from elbowroom.results.result import PointResult, Side, Summary
-from elbowroom.stats.interval import Interval
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Interval, Side, Summary
 from elbowroom.stats.signed_ranks import NORMAL_95
 
 BF16_BYTES = 2
@@ -261,6 +261,6 @@ def _device(results: Sequence[PointResult], facts: Mapping[str, Any]) -> dict[st
     """`name` and `sms` of a run's accelerator, as far as it says them."""
     device = dict(facts.get("device") or facts)
     if "sms" not in device:
-        counts = {item.facts["sms"] for item in results if "sms" in item.facts}
+        counts = {item.payload.facts["sms"] for item in results if "sms" in item.payload.facts}
         device |= {"sms": int(counts.pop())} if len(counts) == 1 else {}
     return device

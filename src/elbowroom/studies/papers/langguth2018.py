@@ -9,11 +9,12 @@ import msgspec
 from elbowroom.experiments.diffusion.steps import StepRow, rows
 from elbowroom.experiments.ring.results import loss as loss_ratio
 from elbowroom.machine.topology import Machine
-from elbowroom.points import ApplicationSteps, running
+from elbowroom.points.point import running
+from elbowroom.points.steps import ApplicationSteps
 from elbowroom.results.curves import affected
 from elbowroom.results.judgement import Judgement, change, in_all, larger, near
-from elbowroom.results.result import PointResult, Summary
-from elbowroom.stats.interval import Interval
+from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Interval, Summary
 from elbowroom.studies import needs
 from elbowroom.studies.drawings import panels, run_tables
 from elbowroom.studies.evidence import Evidence, Where

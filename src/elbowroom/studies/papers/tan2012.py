@@ -11,7 +11,7 @@ from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases
 from elbowroom.experiments.ema.results import LIMITS, TIMES, nanoseconds, share
 from elbowroom.machine.topology import Machine
-from elbowroom.points import ExtraneousAccesses
+from elbowroom.points.accesses import ExtraneousAccesses
 from elbowroom.quantities import number
 from elbowroom.results.judgement import above, in_all
 from elbowroom.results.result import PointResult
@@ -124,7 +124,7 @@ def _limit_text(case: AccessCase, limit: float, name: str) -> str:
     beyond = sides.never_below(case.windows, limit)
     if beyond is not None:
         return f"never below {name} beyond {size_text(beyond)}"
-    below = any(item.series is not None and min(item.series.after.mean) < limit for item in case.windows)
+    below = any(min(series.after.mean) < limit for series in sides.all_series(case.windows))
     return f"still below {name} at the most bytes" if below else f"never below {name} at any size"
 
 

@@ -17,10 +17,11 @@ from elbowroom.experiments.common.sentences import (
     size_text,
 )
 from elbowroom.machine.topology import Machine
-from elbowroom.points import CallBesideComputation, running
+from elbowroom.points.calls import CallBesideComputation, overlap_of
+from elbowroom.points.point import running
 from elbowroom.quantities import format_cores, number
-from elbowroom.results.result import Finding, PointResult, Summary
-from elbowroom.stats.interval import Interval
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Interval, Summary
 from elbowroom.stats.overlap.losses import PROGRESSES
 from elbowroom.stats.overlap.measures import OverlapMeasures
 
@@ -43,8 +44,7 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def measured(self) -> OverlapMeasures | None:
         """What it hides and loses; None where nothing was computed beside it."""
-        found = self.item.overlapped
-        return None if isinstance(found, msgspec.UnsetType) else found
+        return overlap_of(self.item.payload)
 
     @property
     def progresses(self) -> bool:

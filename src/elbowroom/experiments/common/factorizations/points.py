@@ -15,8 +15,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, single_place
 from elbowroom.plan.file import Natural, Plan, Positive, SizeOrNone
-from elbowroom.points import FactorizationProgram
-from elbowroom.points.factorizations import MOST_RANKS, Build, Task, parse_grid
+from elbowroom.points.factorizations import MOST_RANKS, Build, FactorizationProgram, Task, parse_grid
 from elbowroom.points.point import Expansion, Note, Placement, Point
 
 

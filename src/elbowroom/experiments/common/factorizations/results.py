@@ -13,12 +13,12 @@ from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.common.sentences import Claim, Values, grouped, hit, kept_text, nothing
 from elbowroom.machine.topology import Machine
-from elbowroom.points import FactorizationProgram, running
-from elbowroom.points.factorizations import Task
+from elbowroom.points.factorizations import FactorizationProgram, Task
+from elbowroom.points.point import running
 from elbowroom.quantities import number
 from elbowroom.results.judgement import above
-from elbowroom.results.result import Finding, Kept, PointResult, Summary
-from elbowroom.stats.interval import Interval
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Interval, Kept, Summary
 
 SCHEDULING = "scheduling"
 """The flag of points where two computing threads share a core."""
@@ -39,7 +39,7 @@ class FactorRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def time(self) -> Summary | None:
         """A factorization while messages travel, us, of the slowest process."""
-        return None if self.item.steps is None else self.item.steps.total
+        return None if self.item.payload.steps is None else self.item.payload.steps.total
 
     @property
     def gflops(self) -> Interval | None:
@@ -62,7 +62,7 @@ class FactorRow(msgspec.Struct, frozen=True, kw_only=True):
 
     def fact(self, name: str) -> float | None:
         """What the program reported of one run of all processes."""
-        return self.item.facts.get(name)
+        return self.item.payload.facts.get(name)
 
     @property
     def where(self) -> str:

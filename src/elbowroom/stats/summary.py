@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from elbowroom.results.result import Added, Kept, Side, Summary
 from elbowroom.stats.bootstrap import expansion, percentile_interval, resampled_medians, weights
+from elbowroom.stats.interval import Added, Kept, Side, Summary
 from elbowroom.stats.signed_ranks import (
     FEWEST,
     Floats,

@@ -5,15 +5,50 @@ A phase is named by the streams that run: A and B the sides, C the third one; AB
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from elbowroom.results.result import PointResult, Side, StreamBeside, StreamResult
-from elbowroom.results.summary import side_of
+from elbowroom.points.payload import Payload, Records
+from elbowroom.stats.interval import Kept, Side, Summary
 from elbowroom.stats.signed_ranks import Floats, Ints
+from elbowroom.stats.summary import side_of
+
+
+class StreamBeside(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stream did and kept in `phase`, which names the streams that ran: AB, AC, BC, ABC."""
+
+    phase: str
+    together: Summary
+    kept: Kept | None = None
+
+
+class StreamResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream of a point, alone and beside others: of three streams `cores`, `copies` and `messages`; of a
+    chain of launches `p99`; of a device `sm_clock` and `power`.
+    """
+
+    name: str
+    alone: Summary | None = None
+    beside: tuple[StreamBeside, ...] = ()
+
+    def kept(self, phase: str) -> Kept | None:
+        """What it kept in a phase; None where that was not measured."""
+        return next((item.kept for item in self.beside if item.phase == phase), None)
+
+
+class StreamPayload(Payload, frozen=True, kw_only=True):
+    """Streams beside the two sides, where any ran."""
+
+    streams: tuple[StreamResult, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+def stream_of(payload: Payload, name: str) -> StreamResult | None:
+    """The stream of that name; None if the point has none."""
+    streams = payload.streams if isinstance(payload, StreamPayload) else ()
+    return next((item for item in streams or () if item.name == name), None)
 
 
 class StreamSample(NamedTuple):
@@ -27,36 +62,28 @@ class StreamSample(NamedTuple):
     start: int
 
 
-def samples_of(phase: Mapping[str, Any], repetition: int, start: int) -> list[StreamSample]:
-    """The streams of a phase of an answer (docs/reference/protocol.md); none of a void one."""
-    if phase.get("status") == "void":
-        return []
+def stream_samples(records: Records) -> list[StreamSample]:
+    """The streams of the phases that count (docs/reference/protocol.md)."""
     return [
-        StreamSample(name, str(phase["phase"]), repetition, float(item["value"]), str(item["unit"]), start)
+        StreamSample(
+            name,
+            str(phase["phase"]),
+            entry.repetition,
+            float(item["value"]),
+            str(item["unit"]),
+            int(entry.record.get("start", 0)),
+        )
+        for entry, phase in records.phases()
         for name, item in phase.get("streams", {}).items()
     ]
 
 
-def with_streams(
-    results: Sequence[PointResult],
-    samples: Mapping[str, Sequence[StreamSample]],
-    seed: int,
-    starts: bool = False,
-) -> list[PointResult]:
-    """The results with their streams, where a point has any."""
-    return [
-        msgspec.structs.replace(result, streams=_streams(samples[result.id], seed, starts))
-        if samples.get(result.id)
-        else result
-        for result in results
-    ]
-
-
-def _streams(samples: Sequence[StreamSample], seed: int, starts: bool) -> tuple[StreamResult, ...]:
+def streams_of(records: Records) -> tuple[StreamResult, ...]:
+    """Each stream, alone and beside others."""
     by_name: dict[str, list[StreamSample]] = {}
-    for sample in samples:
+    for sample in stream_samples(records):
         by_name.setdefault(sample.name, []).append(sample)
-    return tuple(_stream(name, several, seed, starts) for name, several in by_name.items())
+    return tuple(_stream(name, several, records.seed, records.starts) for name, several in by_name.items())
 
 
 def _stream(name: str, samples: Sequence[StreamSample], seed: int, starts: bool) -> StreamResult:
