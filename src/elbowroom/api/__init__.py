@@ -16,14 +16,14 @@ from typing import Any
 PUBLIC = {
     name: module
     for module, names in {
-        "elbowroom.api.advice": (
+        "elbowroom.verbs.advise": (
+            "advise_gpu",
             "contention_maps",
             "load_advice",
+            "load_gpu_job",
             "map_figures",
-            "save_advice",
-            "save_map",
-            "verify_advice",
         ),
+        "elbowroom.verbs.verify_advice": ("verify_advice",),
         "elbowroom.broadcast.network": ("fit_broadcast_network", "load_network"),
         "elbowroom.broadcast.measured_figures": ("broadcast_figures",),
         "elbowroom.verbs.broadcasts": ("simulate_broadcast", "tune_broadcasts"),
@@ -63,7 +63,6 @@ PUBLIC = {
         ),
         "elbowroom.verbs.compare": ("compare",),
         "elbowroom.verbs.run": ("dry_run", "resume", "run"),
-        "elbowroom.api.gpu_advice": ("advise_gpu", "load_gpu_job", "save_gpu_advice"),
         "elbowroom.api.gpu_models": ("predict_cases", "read_cases"),
         "elbowroom.verbs.model_file": (
             "Evaluation",

@@ -14,7 +14,6 @@ from elbowroom.advise.advice import Advice
 from elbowroom.advise.job import Setup
 from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
-from elbowroom.api.advice import verify_advice
 from elbowroom.api.machine_models import MEASURING as MEASURING
 from elbowroom.api.machine_models import (
     MachineModel,
@@ -41,6 +40,7 @@ from elbowroom.profile.job import ProfiledJob, counted_bytes
 from elbowroom.quantities import percent, short_time
 from elbowroom.verbs.model_file import Model, advise, load_job, load_model
 from elbowroom.verbs.run import dry_run
+from elbowroom.verbs.verify_advice import verify_advice
 
 FAR = 0.25
 """A predicted step that differs more from the measured one is mentioned."""

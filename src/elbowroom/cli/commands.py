@@ -21,7 +21,7 @@ COMMANDS = {
     "report": ("verbs.report", "Write the report of a run, one HTML file."),
     "export": ("verbs.report", "Write samples, results, figures or curves of a run."),
     "plans": ("verbs.show", "List the named plans and the question each answers."),
-    "advise": ("advice", "Advise how to run a job: cores, nodes, messages, overlap."),
+    "advise": ("verbs.advise", "Advise how to run a job: cores, nodes, messages, overlap."),
     "calibrate": ("calibration", "Measure a few chosen points, and fit a model to them."),
     "explain": ("verbs.explain", "Explain where the losses of a run come from."),
     "list": ("verbs.show", "List the runs in a folder."),

@@ -13,12 +13,12 @@ from click.core import ParameterSource
 
 from elbowroom import api
 from elbowroom.cli import blas
-from elbowroom.cli.advice import print_advice, print_compared
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.dry_runs import dry_run_option, show_planned
 from elbowroom.cli.options import DURATION, NOISY, REPEAT, Output, command, json_option
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.quantities import format_size, percent, plural, short_time
+from elbowroom.verbs.advise_tables import print_advice, print_compared
 
 if TYPE_CHECKING:
     from elbowroom.api.diagnosis import Diagnosis, StepFacts

@@ -12,7 +12,7 @@ from elbowroom.cli.console import console, new_table, print_wrapped, styled
 from elbowroom.quantities import format_size, number, plural
 
 if TYPE_CHECKING:
-    from elbowroom.api.advice import Interval
+    from elbowroom.stats.interval import Interval
     from elbowroom.verbs.model_file import (
         Calibration,
         Errors,

@@ -10,7 +10,9 @@ from elbowroom.errors import UsageError, closest
 
 MODULES = {
     "BroadcastEntry": "broadcast_bench",
+    "Advice": "advise",
     "Explanation": "explain",
+    "GpuAdvice": "advise",
     "NetworkDocument": "broadcasts",
 }
 """By type of result, of a list by that of its items: the module of this package whose `save` writes it."""

@@ -186,7 +186,7 @@ def test_larger_messages_are_advised_where_each_costs_a_latency(henri: Document)
 
 def test_an_advice_is_read_as_it_was_written(henri: Document, tmp_path: Path) -> None:
     found = asked(henri, now={"cores_other": 0}, may={"cores_other": [4], "overlap": False})
-    path = api.save_advice(found, tmp_path / "advice.json")
+    path = api.save(found, tmp_path / "advice.json")
     assert api.load_advice(path) == found
 
 
