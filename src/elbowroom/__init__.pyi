@@ -2,12 +2,8 @@
 
 from collections.abc import Callable as Callable
 from collections.abc import Sequence as Sequence
-from elbowroom.api.advice import contention_maps as contention_maps
-from elbowroom.api.advice import load_advice as load_advice
-from elbowroom.api.advice import map_figures as map_figures
-from elbowroom.api.advice import save_advice as save_advice
-from elbowroom.api.advice import save_map as save_map
-from elbowroom.api.advice import verify_advice as verify_advice
+from elbowroom.advise.advice import Advice as Advice
+from elbowroom.advise.verification import Compared as Compared
 from elbowroom.api.calibration import Calibrated as Calibrated
 from elbowroom.api.calibration import calibrate as calibrate
 from elbowroom.api.calibration import evaluate as evaluate
@@ -28,9 +24,6 @@ from elbowroom.api.colocation_measurement import plan_colocation as plan_colocat
 from elbowroom.api.diagnosis import diagnose as diagnose
 from elbowroom.api.flush_cost import save_flush_figure as save_flush_figure
 from elbowroom.api.flush_cost import trace_flushes as trace_flushes
-from elbowroom.api.gpu_advice import advise_gpu as advise_gpu
-from elbowroom.api.gpu_advice import load_gpu_job as load_gpu_job
-from elbowroom.api.gpu_advice import save_gpu_advice as save_gpu_advice
 from elbowroom.api.gpu_models import predict_cases as predict_cases
 from elbowroom.api.gpu_models import read_cases as read_cases
 from elbowroom.api.job_calibration import calibrate_for_jobs as calibrate_for_jobs
@@ -81,6 +74,11 @@ from elbowroom.measure.prepared import Prepared as Prepared
 from elbowroom.results.comparison import Change as Change
 from elbowroom.studies.document import StudyDocument as StudyDocument
 from elbowroom.studies.document import StudyPlan as StudyPlan
+from elbowroom.verbs.advise import advise_gpu as advise_gpu
+from elbowroom.verbs.advise import contention_maps as contention_maps
+from elbowroom.verbs.advise import load_advice as load_advice
+from elbowroom.verbs.advise import load_gpu_job as load_gpu_job
+from elbowroom.verbs.advise import map_figures as map_figures
 from elbowroom.verbs.broadcasts import simulate_broadcast as simulate_broadcast
 from elbowroom.verbs.broadcasts import tune_broadcasts as tune_broadcasts
 from elbowroom.verbs.explain import explanation_figures as explanation_figures
@@ -345,6 +343,33 @@ def study_plan(
 ) -> StudyPlan:
     """What a study would measure here and how long that takes, at most `budget` seconds; for each figure
     and table whether this machine can show and judge it, with the reason if it cannot. Measures nothing.
+    """
+
+def verify_advice(
+    advice: Advice,
+    model: Model | Path | str,
+    *,
+    repetitions: int = 9,
+    run: Path | str | None = None,
+    resume: Path | str | None = None,
+    machine: str | None = None,
+    noise: float | None = None,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: tuple[str, ...] = (),
+    hostfile: str | None = None,
+    seed: int | None = None,
+    patience: float | None = None,
+    command: Sequence[str] = (),
+    dry_run: bool = False,
+    tell: Callable[[str], object] = ...,
+) -> Compared:
+    """Measures the present and the advised configuration, interleaved, in a new folder `run` (or goes on
+    with `resume`), and says what was gained beside what was predicted; where nothing is advised, the best
+    other prediction takes the advised one's place.
+
+    The probe measures both sides' bandwidths, of which the steps follow, or the job's own command is
+    timed. `model`: that of the advice. `machine`: a virtual one answers, as of `elbowroom.run`.
     """
 
 def virtual_machine(
