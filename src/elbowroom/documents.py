@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
@@ -149,6 +149,28 @@ def check_keys(
                 value=_shown(value),
                 hint=closest(key, known) if known else f"{of} has no keys of its own: leave it out",
             )
+
+
+def check_tables(
+    data: Mapping[str, Any], kind: type[msgspec.Struct], *, of: str, where: str = "", inside: str = ""
+) -> None:
+    """UsageError for a key that `kind` does not have, or one of its tables or lists of tables; `inside`
+    names what these have, by default the table.
+    """
+    check_keys(data, kind.__struct_fields__, of=of, where=where)
+    for field in msgspec.structs.fields(kind):
+        name, value = field.name, data.get(field.name)
+        keys = [key for struct in _structs(field.type) for key in struct.__struct_fields__]
+        for row in value if isinstance(value, list) else [value]:
+            if isinstance(row, dict) and keys:
+                check_keys(row, keys, of=inside or name, where=where, prefix=f"{name}.")
+
+
+def _structs(kind: Any) -> list[type[msgspec.Struct]]:
+    """The structs in a type: that of a table, or of the items of a list."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return [kind]
+    return [struct for part in get_args(kind) for struct in _structs(part)]
 
 
 def convert(

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from elbowroom.advise.job import SizeText, as_written
 from elbowroom.advise.steps import MEGA, Array, overlapped
-from elbowroom.documents import check_keys, convert, parse_toml
+from elbowroom.documents import check_tables, convert, parse_toml
 from elbowroom.errors import UsageError
 from elbowroom.models.gpu.case import COUNTS, LINKS, DeviceCase
 from elbowroom.models.gpu.model import GpuDraws, GpuModel
@@ -104,12 +104,10 @@ def decode(text: str, where: str) -> GpuJob:
     and hint. Sizes may be `512MiB`.
     """
     data = parse_toml(text, field="job", where=where)
-    check_keys(data, ("gpu",), of="a job of an accelerator", where=where)
+    check_tables(data, GpuTables, of="a job of an accelerator", where=where, inside="gpu")
     table = data["gpu"]
-    if isinstance(table, dict):
-        check_keys(table, GpuJob.__struct_fields__, of="gpu", where=where, prefix="gpu.")
-        if isinstance(table.get("bytes"), str):
-            table["bytes"] = float(parse_size(table["bytes"], "gpu.bytes"))
+    if isinstance(table, dict) and isinstance(table.get("bytes"), str):
+        table["bytes"] = float(parse_size(table["bytes"], "gpu.bytes"))
     job = convert(data, GpuTables, where=where, subject="job", page=PAGE).gpu
     if not job.ways:
         raise UsageError(

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from elbowroom.advise.collectives import FORMS, POLICIES, Collective, Form, Progress, Way, check_collective
-from elbowroom.documents import check_keys, convert, parse_toml
+from elbowroom.documents import check_tables, convert, parse_toml
 from elbowroom.errors import UsageError
 from elbowroom.models.load import Direction
 from elbowroom.plan.kernels import find
@@ -154,14 +154,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     verify: Verification = Verification()
 
 
-_TABLES: dict[str, type[msgspec.Struct]] = {
-    "step": JobStep,
-    "now": Setup,
-    "may": May,
-    "accelerator": Accelerator,
-    "collective": Collective,
-    "verify": Verification,
-}
 _WORDS = {"form": " or ".join(FORMS), "progress": " or ".join(POLICIES)}
 _NUMBERS = (
     "cores",
@@ -191,13 +183,9 @@ def of_data(data: Mapping[str, Any], where: str = "the job") -> Job:
 
 def _normal(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The data with sizes and lists of numbers read; unknown keys are refused by name."""
-    check_keys(data, {*_TABLES, "name"}, of="a job", where=where)
-    normal: dict[str, Any] = {"name": where, "may": {}, **data}
-    for table, struct in _TABLES.items():
-        if isinstance(normal.get(table), dict):
-            keys = {item.name for item in msgspec.structs.fields(struct)}
-            check_keys(normal[table], keys, of="a job", where=where, prefix=f"{table}.")
-            normal[table] = dict(normal[table])
+    check_tables(data, Job, of="a job", where=where, inside="a job")
+    tables = {key: dict(value) if isinstance(value, dict) else value for key, value in data.items()}
+    normal: dict[str, Any] = {"name": where, "may": {}, **tables}
     step, now, may = (normal.get(table) for table in ("step", "now", "may"))
     if isinstance(step, dict):
         for key in ("comp_bytes", "comm_bytes"):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
-from elbowroom.documents import check_keys, convert, parse_toml
+from elbowroom.documents import check_tables, convert, parse_toml
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape, Situation
 from elbowroom.quantities import parse_size
@@ -242,19 +242,13 @@ def _positive(field: str, value: int, message: str) -> None:
 
 PAGE = "`elbowroom help predict`"
 
-_TABLES = {
-    "computing": ("socket", "node", "count", "intensity"),
-    "messages": ("node", "direction", "size", "threads"),
-    "copies": ("node", "demand"),
-}
-
 
 def decode(text: str, where: str) -> Load:
     """A load from TOML: tables `[[computing]]` and `[[copies]]`, and one `[messages]`; `where` names it in
     errors, which also tell field, value and hint. Sizes may be `1MiB`.
     """
     data = parse_toml(text, field="load", where=where)
-    _check_keys(data, where)
+    check_tables(data, Load, of="a load", where=where)
     messages = data.get("messages")
     if isinstance(messages, dict) and isinstance(messages.get("size"), str):
         data["messages"] = {**messages, "size": parse_size(messages["size"], "messages.size")}
@@ -267,15 +261,6 @@ def decode(text: str, where: str) -> Load:
             hint=f"add [[computing]] or [messages], see {PAGE}",
         )
     return load
-
-
-def _check_keys(data: dict[str, Any], where: str) -> None:
-    """Refuses keys that no load has: msgspec would pass them over."""
-    check_keys(data, _TABLES, of="a load", where=where)
-    for name, value in data.items():
-        for table in value if isinstance(value, list) else [value]:
-            if isinstance(table, dict):
-                check_keys(table, _TABLES[name], of=name, where=where, prefix=f"{name}.")
 
 
 def parse_group(text: str, intensity: float) -> Computing:

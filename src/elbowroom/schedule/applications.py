@@ -157,8 +157,7 @@ def _check_number(name: str, number: str | None) -> None:
 def decode(text: str, where: str) -> Applications:
     """Applications from TOML; UsageError that names field, value and hint."""
     data = parse_toml(text, field="apps", where=where)
-    keys = {field.name for field in msgspec.structs.fields(Applications)}
-    check_keys(data, keys, of="a file of applications", where=where)
+    check_keys(data, Applications.__struct_fields__, of="a file of applications", where=where)
     return convert(data, Applications, where=where, subject="apps", page=PAGE)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -74,7 +75,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[ScheduledJob, ...]
 
 
-_WRITTEN = {field.name for field in msgspec.structs.fields(ScheduledJob)} | {"node_hours"}
+_WRITTEN = {*ScheduledJob.__struct_fields__, "node_hours"}
 
 
 def parse_jobs(text: str, where: str) -> Jobs:
@@ -114,31 +115,20 @@ def check_jobs(cluster: Cluster, jobs: Sequence[ScheduledJob]) -> None:
 
 def order_by_dependencies(jobs: Sequence[ScheduledJob]) -> list[ScheduledJob]:
     """The jobs, each behind those that must end before; UsageError for dependencies in a circle."""
-    after = {job.name: list(job.after) for job in jobs}
     by_name = {job.name: job for job in jobs}
-    done: dict[str, None] = {}
-    for start in after:
-        path: dict[str, None] = {}
-        stack = [start]
-        while stack:
-            name = stack[-1]
-            waiting = [other for other in after[name] if other not in done]
-            if name in done or not waiting:
-                done[name] = None
-                path.pop(name, None)
-                stack.pop()
-                continue
-            path[name] = None
-            if waiting[0] in path:
-                circle = [*list(path)[list(path).index(waiting[0]) :], waiting[0]]
-                raise UsageError(
-                    f"waits for itself ({' after '.join(circle)})",
-                    field="jobs.after",
-                    value=waiting[0],
-                    hint="remove one of these dependencies",
-                )
-            stack.append(waiting[0])
-    return [by_name[name] for name in done]
+    try:
+        order = list(TopologicalSorter({job.name: job.after for job in jobs}).static_order())
+    except CycleError as error:
+        circle = error.args[1][:0:-1]
+        first = min(range(len(circle)), key=lambda place: list(by_name).index(circle[place]))
+        circle = [*circle[first:], *circle[: first + 1]]
+        raise UsageError(
+            f"waits for itself ({' after '.join(circle)})",
+            field="jobs.after",
+            value=circle[0],
+            hint="remove one of these dependencies",
+        ) from error
+    return [by_name[name] for name in order]
 
 
 def ancestors(jobs: Sequence[ScheduledJob]) -> tuple[frozenset[int], ...]:
@@ -155,8 +145,7 @@ def ancestors(jobs: Sequence[ScheduledJob]) -> tuple[frozenset[int], ...]:
 def _cluster(data: Any, where: str) -> Cluster:
     if not isinstance(data, dict):
         raise UsageError("is not a table", field="cluster", value=where, hint="write [cluster]")
-    keys = {field.name for field in msgspec.structs.fields(Cluster)}
-    check_keys(data, keys, of="a cluster", where=where, prefix="cluster.")
+    check_keys(data, Cluster.__struct_fields__, of="a cluster", where=where, prefix="cluster.")
     normal = _with_bytes(data, ("memory",), "cluster.")
     return convert(normal, Cluster, subject="cluster", where=where, page=PAGE, prefix="cluster.")
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from elbowroom.documents import check_keys, convert, parse_toml
+from elbowroom.documents import check_tables, convert, parse_toml
 from elbowroom.errors import UsageError, closest
 from elbowroom.quantities import plural
 
@@ -145,8 +145,6 @@ PAGE = "`elbowroom help gpu-models`"
 COUNTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)
 """Numbers of SMs where none is named."""
 
-_KEYS = ("victim", "mover", "direction", "sms", "pace_mb_s", "node", "first", "shape")
-
 
 def holds_cases(text: str, where: str) -> bool:
     """Whether a TOML text has cases on an accelerator, rather than a load."""
@@ -158,12 +156,9 @@ def decode(text: str, where: str) -> tuple[DeviceCase, ...]:
     value and hint.
     """
     data = parse_toml(text, field="load", where=where)
-    check_keys(data, ("gpu",), of="cases on an accelerator", where=where)
+    check_tables(data, _Cases, of="cases on an accelerator", where=where)
     tables: Any = data["gpu"]
     rows = tables if isinstance(tables, list) else [tables]
-    for row in rows:
-        if isinstance(row, dict):
-            check_keys(row, _KEYS, of="gpu", where=where, prefix="gpu.")
     plain = convert({"gpu": rows}, _Cases, where=where, subject="load", page=PAGE)
     if not plain.gpu:
         raise UsageError("defines no case", field="load", value=where, hint=f"add [[gpu]], see {PAGE}")
