@@ -117,14 +117,14 @@ def _beside_cores(item: PointResult, workload: GpuWorkload, cores: Sequence[int]
 
 def _all_three(item: PointResult, pair: LoadRow, base: Base) -> list[LoadRow]:
     """The row of cores, copies and messages at once, where a point has them as streams."""
-    found = []
+    streams = []
     for name in ("cores", "copies", "messages"):
         stream = stream_of(item.payload, name)
         beside = next((side for side in stream.beside if side.phase == "ABC"), None) if stream else None
         if stream is None or beside is None or item.comm_node not in base.layout.nodes:
             return []
-        found.append(side_bandwidths(Side(alone=stream.alone, together=beside.together), item.size))
-    (_, comp), (_, copies), (alone, comm) = found
+        streams.append(side_bandwidths(Side(alone=stream.alone, together=beside.together), item.size))
+    (_, comp), (_, copies), (alone, comm) = streams
     scale = bus_scale(item, base)
     size = None if item.size == base.setting.size else item.size
     messages = Messages(node=base.layout.nodes.index(item.comm_node), size=size)

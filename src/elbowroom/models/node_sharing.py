@@ -102,19 +102,19 @@ def hits_beside(
 
 def _random(cache: Cache, jobs: Sequence[CacheUse], paces: Sequence[float]) -> list[float]:
     """The shares of all jobs, from an empty cache on: misses take lines, and so cause misses."""
-    found = [0.0 for _ in jobs]
+    served = [0.0 for _ in jobs]
     for _ in range(CACHE_ROUNDS):
         missed = sum(
             pace * (one.stream + (1 - hit) * one.reuse)
-            for one, hit, pace in zip(jobs, found, paces, strict=True)
+            for one, hit, pace in zip(jobs, served, paces, strict=True)
         )
-        found = [
+        served = [
             math.exp(-missed * one.working_set / (one.reuse * pace) / cache.size)
             if one.reuse > 0 and one.working_set > 0
             else 1.0
             for one, pace in zip(jobs, paces, strict=True)
         ]
-    return found
+    return served
 
 
 def _distance(job: CacheUse, other: CacheUse | None, pace: float, others: float) -> float:
@@ -159,7 +159,7 @@ def rates(document: Document, loads: Sequence[tuple[CoreDemand, CoreDemand]]) ->
         demands.append(demand)
         weights.append(cores * share**power)
     values = {name: vectors[:, place, None, None] for name, place in INDEX.items()}
-    found = shared(
+    shares = shared(
         form,
         shape,
         values,
@@ -170,7 +170,7 @@ def rates(document: Document, loads: Sequence[tuple[CoreDemand, CoreDemand]]) ->
         np.full((len(vectors), 1, 1), np.inf),
     )
     # Every socket is like the first one.
-    return np.stack([found[group::2].sum(axis=0) for group in (0, 1)]) * shape.sockets
+    return np.stack([shares[group::2].sum(axis=0) for group in (0, 1)]) * shape.sockets
 
 
 ROUNDS = 12
@@ -324,8 +324,8 @@ def _missing(document: Document, use: NodeUse, alone: float, hit: float) -> tupl
 
 def _reached(document: Document, cores: int) -> Array:
     """B/s that so many cores of the model's kernel move on one node, (1 + D)."""
-    found = rates(document, [(CoreDemand(cores=cores, demand=math.inf), CoreDemand(cores=0, demand=0))])
-    moved: Array = found[0][:, 0] * _unit(document)
+    reached = rates(document, [(CoreDemand(cores=cores, demand=math.inf), CoreDemand(cores=0, demand=0))])
+    moved: Array = reached[0][:, 0] * _unit(document)
     return moved
 
 

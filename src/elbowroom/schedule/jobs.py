@@ -100,16 +100,16 @@ def parse_jobs(text: str, where: str) -> Jobs:
 
 def check_jobs(cluster: Cluster, jobs: Sequence[ScheduledJob]) -> None:
     """UsageError for jobs that no plan can run."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for job in jobs:
-        if job.name in seen:
+        if job.name in names:
             raise UsageError("is the name of two jobs", field="jobs.name", value=job.name, hint="rename one")
-        seen.add(job.name)
+        names.add(job.name)
         _check_fits(job, cluster)
     for job in jobs:
         for name in job.after:
-            if name not in seen:
-                raise UsageError("is not a job", field="jobs.after", value=name, hint=closest(name, seen))
+            if name not in names:
+                raise UsageError("is not a job", field="jobs.after", value=name, hint=closest(name, names))
     order_by_dependencies(jobs)
 
 
@@ -134,12 +134,12 @@ def order_by_dependencies(jobs: Sequence[ScheduledJob]) -> list[ScheduledJob]:
 def ancestors(jobs: Sequence[ScheduledJob]) -> tuple[frozenset[int], ...]:
     """For each job the indices of all that must end before it starts."""
     at = {job.name: index for index, job in enumerate(jobs)}
-    found: dict[str, frozenset[int]] = {}
+    before: dict[str, frozenset[int]] = {}
     for job in order_by_dependencies(jobs):
-        found[job.name] = frozenset(at[name] for name in job.after).union(
-            *(found[name] for name in job.after)
+        before[job.name] = frozenset(at[name] for name in job.after).union(
+            *(before[name] for name in job.after)
         )
-    return tuple(found[job.name] for job in jobs)
+    return tuple(before[job.name] for job in jobs)
 
 
 def _cluster(data: Any, where: str) -> Cluster:

@@ -62,8 +62,8 @@ def parse_matrix(text: str, where: str) -> Matrix:
         if name not in names or name not in companions:
             lacks, has = ("column", "row") if name in companions else ("row", "column")
             raise _wrong(f"has a {has} {name!r} and no {lacks} of it", where, f"add the {lacks}")
-    found = {row.cells[0]: _row(row, names, where, field="matrix") for row in rows}
-    matrix = Matrix(names=names, percent=tuple(found[name] for name in names))
+    by_name = {row.cells[0]: _row(row, names, where, field="matrix") for row in rows}
+    matrix = Matrix(names=names, percent=tuple(by_name[name] for name in names))
     if matrix.array().max() < LEAST_PERCENT:
         raise _wrong("holds ratios, not percent of the exclusive runtime", where, "multiply all by 100")
     return matrix
@@ -121,13 +121,13 @@ def _lines(text: str, where: str, *, field: str) -> list[_Line]:
 
 
 def _check_names(names: Sequence[str], kind: str, where: str, field: str = "matrix") -> None:
-    seen: set[str] = set()
+    known: set[str] = set()
     for place, name in enumerate(names, start=1):
         if not name or not name.isprintable():
             raise _wrong(f"has no name in {kind} {place}", where, "name the application", field=field)
-        if name in seen:
+        if name in known:
             raise _wrong(f"has two {kind}s {name!r}", where, "remove one of them", field=field)
-        seen.add(name)
+        known.add(name)
     if not names:
         raise _wrong(f"has no {kind}s", where, f"give {_SHAPE}", field=field)
 

@@ -179,7 +179,7 @@ def _noise(names: Sequence[str], lines: Sequence[SharedTime]) -> tuple[str, ...]
     """A sentence for each application that takes another time when it runs alone again. Pairs may differ:
     they meet at another offset each time.
     """
-    found = []
+    sentences = []
     places: tuple[tuple[Mode, str], ...] = (("exclusive", "on all cores"), ("half", "on half of the cores"))
     for name in names:
         for mode, what in places:
@@ -187,8 +187,8 @@ def _noise(names: Sequence[str], lines: Sequence[SharedTime]) -> tuple[str, ...]
             median = np.median(times)
             spread = PERCENT * float(np.median(np.abs(times - median)) / median)
             if spread > NOISY:
-                found.append(f"the runs of {name} alone {what} differ by {spread:.1f} % of their median")
-    return (*found, *_apart(lines))
+                sentences.append(f"the runs of {name} alone {what} differ by {spread:.1f} % of their median")
+    return (*sentences, *_apart(lines))
 
 
 def _apart(lines: Sequence[SharedTime]) -> list[str]:
@@ -199,10 +199,10 @@ def _apart(lines: Sequence[SharedTime]) -> list[str]:
             shares.setdefault((line.application, line.companion), []).extend(line.first_beside)
             shares.setdefault((line.companion, line.application), []).extend(line.second_beside)
     return [
-        f"{name} ran beside {companion} for only {PERCENT * float(np.mean(found)):.0f} % of its time: "
+        f"{name} ran beside {companion} for only {PERCENT * float(np.mean(beside)):.0f} % of its time: "
         "give both more to do"
-        for (name, companion), found in shares.items()
-        if found and np.mean(found) < LEAST_BESIDE
+        for (name, companion), beside in shares.items()
+        if beside and np.mean(beside) < LEAST_BESIDE
     ]
 
 

@@ -50,9 +50,9 @@ def best_groups(problem: Problem, seconds: float = SECONDS, gap: float = 0.0) ->
     bound = 0.0
     for width in np.unique(problem.nodes):
         part = np.flatnonzero(problem.nodes == width)
-        found = _of_one_width(problem, part, end, gap)
-        groups += found.groups
-        bound += found.bound
+        parts = _of_one_width(problem, part, end, gap)
+        groups += parts.groups
+        bound += parts.bound
     groups = _filled(problem, groups, end)
     cost = sum(problem.cost(group) for group in groups)
     return Grouped(tuple(groups), cost, min(bound, cost))
@@ -96,13 +96,11 @@ def _of_few(problem: Problem, seconds: float, gap: float) -> Grouped:
         cost if len(group.members) > 1 or in_time[group.host] else 1e3 * sum(alone)
         for group, cost in zip(groups, costs, strict=True)
     ]
-    found = partition(
-        [group.members for group in groups], priced, len(problem.jobs), seconds=seconds, gap=gap
-    )
-    if found is None:
+    best = partition([group.members for group in groups], priced, len(problem.jobs), seconds=seconds, gap=gap)
+    if best is None:
         return Grouped(tuple(single), sum(alone), 0.0)
-    cost = sum(costs[index] for index in found.chosen)
-    return Grouped(tuple(groups[index] for index in found.chosen), cost, min(found.bound, cost))
+    cost = sum(costs[index] for index in best.chosen)
+    return Grouped(tuple(groups[index] for index in best.chosen), cost, min(best.bound, cost))
 
 
 def _shared(problem: Problem) -> Iterator[Group]:
@@ -138,8 +136,8 @@ def _of_one_width(problem: Problem, part: NDArray[np.intp], end: float, gap: flo
     candidates = _cheapest(candidates, rest, alone_priced[left])
     members: list[tuple[int, ...]] = [*((index,) for index in range(len(left))), *candidates]
     priced = [*alone_priced[left].tolist(), *(float(rest[pair]) for pair in candidates)]
-    found = partition(members, priced, len(left), seconds=max(0.1, end - time.monotonic()), gap=gap)
-    chosen = range(len(left)) if found is None else found.chosen
+    best = partition(members, priced, len(left), seconds=max(0.1, end - time.monotonic()), gap=gap)
+    chosen = range(len(left)) if best is None else best.chosen
     groups = [Group(int(part[i]), "half", ((int(part[j]),),)) for i, j in pairs]
     for index in chosen:
         jobs = [int(left[job]) for job in members[index]]
@@ -149,7 +147,7 @@ def _of_one_width(problem: Problem, part: NDArray[np.intp], end: float, gap: flo
             groups.append(Group(int(part[jobs[0]]), "half", ((int(part[jobs[1]]),),)))
     cost = sum(problem.cost(group) for group in groups)
     if len(part) <= _DIRECT:
-        bound = 0.0 if found is None else found.bound
+        bound = 0.0 if best is None else best.bound
     return Grouped(tuple(groups), cost, min(bound, cost))
 
 
@@ -169,22 +167,22 @@ def _relaxed(costs: Array, alone: Array) -> tuple[list[tuple[int, int]], NDArray
     count = len(alone)
     saving = alone[:, None] + alone[None, :] - costs
     chosen = set(_nearest(-saving, _NEAR))
-    found = None
+    best = None
     for _ in range(_ROUNDS):
         pairs = sorted(chosen)
         members: list[tuple[int, ...]] = [*((index,) for index in range(count)), *pairs]
-        found = relax(members, [*alone.tolist(), *(float(costs[pair]) for pair in pairs)], count)
-        reduced = costs - found.prices[:, None] - found.prices[None, :]
-        scale = float(np.abs(found.prices).mean())
+        best = relax(members, [*alone.tolist(), *(float(costs[pair]) for pair in pairs)], count)
+        reduced = costs - best.prices[:, None] - best.prices[None, :]
+        scale = float(np.abs(best.prices).mean())
         new = {pair for pair in _nearest(reduced, 4) if reduced[pair] < -_TOLERANCE * scale} - chosen
         if not new:
             break
         chosen |= new
-    assert found is not None
+    assert best is not None
     violated = np.maximum(0.0, -reduced.min(axis=1)) / 2
-    single_violated = np.maximum(0.0, found.prices - alone)
-    bound = float((found.prices - np.maximum(violated, single_violated)).sum())
-    taken = [int(index) for index in whole(found.shares)]
+    single_violated = np.maximum(0.0, best.prices - alone)
+    bound = float((best.prices - np.maximum(violated, single_violated)).sum())
+    taken = [int(index) for index in whole(best.shares)]
     whole_pairs = [pairs[index - count] for index in taken if index >= count]
     done = {job for pair in whole_pairs for job in pair}
     return whole_pairs, np.array([job for job in range(count) if job not in done], dtype=np.intp), bound

@@ -61,30 +61,30 @@ def partition(
         return Partition((), 0.0, 0.0)
     # Costs of similar size as 1: the solver's tolerances are absolute.
     scale = float(np.mean(costs)) or 1.0
-    found: Any = milp(
+    solution: Any = milp(
         np.asarray(costs) / scale,
         integrality=np.ones(len(groups), dtype=np.int64),
         bounds=Bounds(0, 1),
         constraints=LinearConstraint(_incidence(groups, members), 1, 1),
         options={"time_limit": seconds, "mip_rel_gap": gap},
     )
-    if found.x is None:
+    if solution.x is None:
         return None
-    chosen = tuple(int(index) for index in np.flatnonzero(found.x > 0.5))
+    chosen = tuple(int(index) for index in np.flatnonzero(solution.x > 0.5))
     cost = float(np.sum(np.asarray(costs)[list(chosen)]))
-    return Partition(chosen, cost, min(cost, float(found.mip_dual_bound) * scale))
+    return Partition(chosen, cost, min(cost, float(solution.mip_dual_bound) * scale))
 
 
 def relax(groups: Sequence[Sequence[int]], costs: Sequence[float], members: int) -> Relaxed:
     """The same with groups that may be chosen in part: a lower bound, and prices of members."""
-    found: Any = linprog(
+    solution: Any = linprog(
         costs, A_eq=_incidence(groups, members), b_eq=np.ones(members), bounds=(0, None), method="highs"
     )
-    if found.x is None:
+    if solution.x is None:
         raise MachineError(
-            f"ended without an answer ({found.message})", field="solver", hint="give fewer jobs"
+            f"ended without an answer ({solution.message})", field="solver", hint="give fewer jobs"
         )
-    return Relaxed(np.asarray(found.x), float(found.fun), np.asarray(found.eqlin.marginals))
+    return Relaxed(np.asarray(solution.x), float(solution.fun), np.asarray(solution.eqlin.marginals))
 
 
 def whole(shares: Floats) -> NDArray[np.intp]:
@@ -168,12 +168,12 @@ def match(percent: Array, allowed: Array | None = None) -> tuple[tuple[int, int]
     lonely = 1.0 + float(both.max(initial=0.0)) * (count + 1)
     groups: list[tuple[int, ...]] = [*pairs, *((index,) for index in range(count))]
     costs = [float(both[i, j]) for i, j in pairs] + [lonely] * count
-    found = partition(groups, costs, count)
-    if found is None:
+    solution = partition(groups, costs, count)
+    if solution is None:
         raise MachineError(
             "found no pairing in time", field="solver", value=count, hint="give fewer applications"
         )
-    return tuple((group[0], group[1]) for index in found.chosen if len(group := groups[index]) == 2)
+    return tuple((group[0], group[1]) for index in solution.chosen if len(group := groups[index]) == 2)
 
 
 def mean_of(percent: Array, pairs: Sequence[tuple[int, int]]) -> float:

@@ -239,8 +239,8 @@ def schedule(
     other do not share; `apart`: pairs of applications that must not. UsageError for what no plan can meet.
     """
     problem = Problem(jobs, matrix, half, limit, apart)
-    found = best_groups(problem, seconds, GAP)
-    placed = place(problem, found.groups)
+    chosen = best_groups(problem, seconds, GAP)
+    placed = place(problem, chosen.groups)
     alone = optimum.exclusive(problem)
     cost = optimum.node_hours(problem, (item.group for item in placed))
     behind = late(problem, placed)
@@ -255,7 +255,7 @@ def schedule(
             exclusive=optimum.node_hours(problem, alone),
             random=optimum.random_node_hours(problem),
             bound=min(cost, optimum.companion_bound(problem)),
-            groups_bound=min(cost, found.bound),
+            groups_bound=min(cost, chosen.bound),
         ),
         makespan=max(item.end for item in placed),
         exclusive_makespan=max(item.end for item in place(problem, alone)),
@@ -294,13 +294,13 @@ def _planned(problem: Problem, item: PlacedGroup, behind: tuple[int, ...]) -> Pl
 
 def _nodes_beside(problem: Problem, group: Group, nodes: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
     """The nodes of the companions: each queue begins behind those of the queue before it."""
-    found: dict[int, tuple[int, ...]] = {}
+    beside: dict[int, tuple[int, ...]] = {}
     first = 0
     for queue in group.beside:
         widths = {job: width_of(problem.jobs[job], "half") for job in queue}
-        found |= {job: nodes[first : first + width] for job, width in widths.items()}
+        beside |= {job: nodes[first : first + width] for job, width in widths.items()}
         first += max(widths.values())
-    return found
+    return beside
 
 
 def _apart(problem: Problem, matrix: Matrix, limit: float | None, apart: Collection[Pair]) -> Iterator[Pair]:

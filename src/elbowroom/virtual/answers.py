@@ -24,8 +24,8 @@ from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.effects import (
     HOSTS,
-    Asked,
     Effect,
+    EffectQuery,
     answer_accesses,
     answer_matrices,
     answer_messages,
@@ -151,9 +151,9 @@ class VirtualMachine:
         gpu = self.definition.gpu
         if isinstance(gpu, msgspec.UnsetType):
             return point.workload.virtual_refusal
-        asked = request(point, Unit(point=point.id, repetition=0), Steady())
+        query = request(point, Unit(point=point.id, repetition=0), Steady())
         return point.workload.gpu_refusal(gpu.facts(self.definition.nic_node)) or refuse_case(
-            gpu, self.gpu_host(), cast("Mapping[str, Any]", asked["case"])
+            gpu, self.gpu_host(), cast("Mapping[str, Any]", query["case"])
         )
 
     def gpu_host(self) -> Host:
@@ -181,8 +181,8 @@ class VirtualMachine:
         step = self.definition.published_step(parts)
         if step is None:
             return ""
-        asked = request(point, Unit(point=point.id, repetition=0), Steady())
-        if asked["variant"] == "apart" and step.apart is None:
+        query = request(point, Unit(point=point.id, repetition=0), Steady())
+        if query["variant"] == "apart" and step.apart is None:
             return f"{self.definition.name} has no published step one after the other"
         if len(point.comm_cores) > 1:
             return f"{self.definition.name} has published steps with one communication thread"
@@ -190,7 +190,7 @@ class VirtualMachine:
 
     def answer(self, unit: Unit, fields: Mapping[str, Any], start: Unit | None = None) -> dict[str, Any]:
         """The record of one repetition: every phase of the request's sequence, each with its own noise.
-        `start`: the first unit that this start of the program was asked for.
+        `start`: the first unit that this start of the program was query for.
         """
         if "case" in fields:
             return self._answer_gpu(unit, fields, start)
@@ -235,11 +235,11 @@ class VirtualMachine:
 
         return answer_case(gpu, self.gpu_host(), unit, fields, factors)
 
-    def _asked(self, fields: Mapping[str, Any]) -> Asked:
+    def _effect_query(self, fields: Mapping[str, Any]) -> EffectQuery:
         """The request as effects see it."""
         nodes = {core.number: core.node for core in self.machine.cores}
         near = near_node(self.machine)
-        return Asked(
+        return EffectQuery(
             name=name_of(fields),
             fields=dict(fields),
             data="near" if fields["comp_node"] == near else "far",
@@ -252,16 +252,16 @@ class VirtualMachine:
             return False
         kernel = None if "program" in fields or "extraneous" in fields else find(fields["kernel"])
         lawless = "program" in fields or "extraneous" in fields or (kernel is not None and kernel.pool)
-        return lawless and bool(chosen(self.definition.effects, self._asked(fields)))
+        return lawless and bool(chosen(self.definition.effects, self._effect_query(fields)))
 
     def _changed(self, exact: ProcessRates, fields: Mapping[str, Any]) -> ProcessRates:
         """What the law says of both sides together, as effects change it."""
         if not self.definition.effects:
             return exact
-        asked = self._asked(fields)
-        effects = chosen(self.definition.effects, asked)
-        comm, comp = value(effects, "comm", asked), value(effects, "comp", asked)
-        added = value(effects, "added", asked)
+        query = self._effect_query(fields)
+        effects = chosen(self.definition.effects, query)
+        comm, comp = value(effects, "comm", query), value(effects, "comp", query)
+        added = value(effects, "added", query)
         if comm is not None or added is not None:
             exact = msgspec.structs.replace(
                 exact,
@@ -270,7 +270,7 @@ class VirtualMachine:
             )
         for effect in effects:
             exact = scaled_rates(exact, effect)
-        pace = value(effects, "comp_alone", asked)
+        pace = value(effects, "comp_alone", query)
         if pace is not None and exact.comp_alone is not None and exact.comp_together is not None:
             alone, together = exact.comp_alone * pace, exact.comp_together * pace
             exact = msgspec.structs.replace(exact, comp_alone=alone, comp_together=together)
@@ -280,8 +280,8 @@ class VirtualMachine:
 
     def _effects_only(self, unit: Unit, fields: Mapping[str, Any]) -> dict[str, Any]:
         """A program, polling workers or accesses: alone by the law of messages, together by effects."""
-        asked = self._asked(fields)
-        effects = chosen(self.definition.effects, asked)
+        query = self._effect_query(fields)
+        effects = chosen(self.definition.effects, query)
         idle = self._every({**fields, "kernel": "none", "size": max(1, fields["size"]), "placements": None})[
             0
         ]
@@ -289,13 +289,13 @@ class VirtualMachine:
         if "extraneous" in fields:
             words = [zlib.crc32(text.encode()) for text in (self.definition.name, unit.point)]
             rng = np.random.default_rng([self.seed, *words, unit.repetition])
-            return answer_accesses(unit, effects, asked, idle.latency_alone, rng)
+            return answer_accesses(unit, effects, query, idle.latency_alone, rng)
         if "program" in fields and fields["program"]["name"] == "kernels":
-            cores = max(1, int(asked.x("n")))
+            cores = max(1, int(query.x("n")))
             rates = (cores * self.definition.core_peak, self.definition.local.b_comm_seq)
-            return answer_matrices(unit, effects, asked, rates, factors)
-        record = answer_messages(unit, effects, asked, idle.latency_alone, factors)
-        return record if "program" in fields else _with_polls(record, asked, factors)
+            return answer_matrices(unit, effects, query, rates, factors)
+        record = answer_messages(unit, effects, query, idle.latency_alone, factors)
+        return record if "program" in fields else _with_polls(record, query, factors)
 
     def far(self, core: int) -> bool:
         """Whether a core is of another socket than the NIC."""
@@ -364,7 +364,7 @@ class VirtualMachine:
 
     def _factors(self, unit: Unit, shape: tuple[int, int, int]) -> list[list[list[float]]]:
         """Normal factors of mean 1 by phase, process and side: the same for the same seed, machine and unit,
-        in whatever order units are asked for.
+        in whatever order units are query for.
         """
         names = (zlib.crc32(text.encode()) for text in (self.definition.name, unit.point))
         rng = np.random.default_rng([self.seed, *names, unit.repetition, unit.closing])
@@ -390,14 +390,16 @@ POLL_NS, NOP_NS = 20.0, 0.4
 """What a poll and a nop take a worker that has its list for itself, about."""
 
 
-def _with_polls(record: dict[str, Any], asked: Asked, factors: list[list[list[float]]]) -> dict[str, Any]:
+def _with_polls(
+    record: dict[str, Any], query: EffectQuery, factors: list[list[list[float]]]
+) -> dict[str, Any]:
     """Phases of a pool's workers with what they poll."""
-    kernel = find(asked.name)
+    kernel = find(query.name)
     assert kernel is not None
-    each = 1e3 / (POLL_NS + NOP_NS * asked.x("cursor")) if kernel.uses_cursor else 2e-4
+    each = 1e3 / (POLL_NS + NOP_NS * query.x("cursor")) if kernel.uses_cursor else 2e-4
     phases = []
     for index, phase in enumerate(record["phases"]):
-        rate = each * asked.x("n") * factors[index][0][0]
+        rate = each * query.x("n") * factors[index][0][0]
         comp = {"rate": rate, "unit": kernel.rate_unit, "batches": [rate]}
         sides = {} if phase["phase"] == "B" else {"comp": comp}
         comm = {} if phase["phase"] == "A" else {"comm": phase["comm"]}

@@ -219,8 +219,8 @@ def encode(definition: Definition) -> str:
         if data[side] is not None:
             lines += ["", f"[{side}]", *(f"{key} = {_toml(value)}" for key, value in data[side].items())]
     for effect in effects:
-        said = {key: value for key, value in effect.items() if value not in (None, (), {}, "", 0.0)}
-        lines += ["", "[[effects]]", *(f"{key} = {_toml(value)}" for key, value in said.items())]
+        given = {key: value for key, value in effect.items() if value not in (None, (), {}, "", 0.0)}
+        lines += ["", "[[effects]]", *(f"{key} = {_toml(value)}" for key, value in given.items())]
     for step in steps:
         known = {key: value for key, value in step.items() if value is not None}
         lines += ["", "[[steps]]", *(f"{key} = {_toml(value)}" for key, value in known.items())]

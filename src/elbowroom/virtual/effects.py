@@ -64,7 +64,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     spread: Annotated[float, Meta(ge=0, le=1)] = 0.0
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class EffectQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What effects are chosen by: a request of the probe's protocol, with its places as near and far."""
 
     name: str
@@ -104,23 +104,23 @@ def name_of(fields: Mapping[str, Any]) -> str:
     return str(fields["kernel"])
 
 
-def chosen(effects: Sequence[Effect], asked: Asked) -> list[Effect]:
+def chosen(effects: Sequence[Effect], query: EffectQuery) -> list[Effect]:
     """The effects that apply to a request, those written later first."""
-    return [effect for effect in reversed(effects) if _applies(effect, asked)]
+    return [effect for effect in reversed(effects) if _applies(effect, query)]
 
 
-def _applies(effect: Effect, asked: Asked) -> bool:
-    kernel = None if "program" in asked.fields or "extraneous" in asked.fields else find(asked.name)
+def _applies(effect: Effect, query: EffectQuery) -> bool:
+    kernel = None if "program" in query.fields or "extraneous" in query.fields else find(query.name)
     if effect.of:
-        if asked.name not in effect.of:
+        if query.name not in effect.of:
             return False
     elif kernel is None or not kernel.moves_memory:
         return False
-    fields = asked.fields
+    fields = query.fields
     return (
         effect.metric in ("", fields["metric"])
-        and effect.data in (None, asked.data)
-        and effect.thread in (None, asked.thread)
+        and effect.data in (None, query.data)
+        and effect.thread in (None, query.thread)
         and effect.comp_node in (None, fields["comp_node"])
         and effect.comm_node in (None, fields["comm_node"])
         and (not effect.n or _cores(fields) in effect.n)
@@ -141,14 +141,14 @@ def at(curve: Curve, x: float) -> float:
 def value(
     effects: Sequence[Effect],
     what: Literal["comm", "comp", "comp_alone", "added", "stalled"],
-    asked: Asked,
+    query: EffectQuery,
     size: float = 0,
 ) -> float | None:
     """The first effect's value of a kind; None where none says anything."""
     for effect in effects:
         curve: Curve = getattr(effect, what)
         if curve:
-            return at(curve, asked.x(effect.over, size))
+            return at(curve, query.x(effect.over, size))
     return None
 
 
@@ -180,14 +180,14 @@ def _phase(phase: str, index: int, sides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answer_messages(
-    unit: Unit, effects: list[Effect], asked: Asked, alone: float, factors: list[list[list[float]]]
+    unit: Unit, effects: list[Effect], query: EffectQuery, alone: float, factors: list[list[list[float]]]
 ) -> dict[str, Any]:
     """Latencies by MPI (`alone`, us) and through a runtime system, or beside its workers."""
-    kept = value(effects, "comm", asked)
-    added = value(effects, "added", asked)
+    kept = value(effects, "comm", query)
+    added = value(effects, "added", query)
     together = alone / (kept or 1.0) + (added or 0.0)
     phases = []
-    for index, phase in enumerate(asked.fields["sequence"]):
+    for index, phase in enumerate(query.fields["sequence"]):
         latency = (together if phase == "AB" else alone) * factors[index][0][1]
         phases.append(_phase(phase, index, {"comm": {"value": latency, "unit": "us", "batches": [latency]}}))
     return repetition_record(unit, phases)
@@ -196,14 +196,14 @@ def answer_messages(
 def answer_matrices(
     unit: Unit,
     effects: list[Effect],
-    asked: Asked,
+    query: EffectQuery,
     rates: tuple[float, float],
     factors: list[list[list[float]]],
 ) -> dict[str, Any]:
     """Solutions and products: `rates` are Mflop/s of the computation and MB/s of sends, each alone."""
-    kept = {side: value(effects, side, asked) or 1.0 for side in ("comp", "comm")}
+    kept = {side: value(effects, side, query) or 1.0 for side in ("comp", "comm")}
     phases = []
-    for index, phase in enumerate(asked.fields["sequence"]):
+    for index, phase in enumerate(query.fields["sequence"]):
         noise, together = factors[index][0], phase == "AB"
         sides: dict[str, Any] = {}
         if "A" in phase:
@@ -214,27 +214,27 @@ def answer_matrices(
             sends = rates[1] * (kept["comm"] if together else 1.0) * noise[1]
             sides["comm"] = {"value": sends, "unit": "MB/s", "batches": [sends]}
         phases.append(_phase(phase, index, sides))
-    facts = {"arithmetic_intensity": INTENSITY[asked.name], "residual": 1e-13, "relative_error": 1e-13}
-    stalled = value(effects, "stalled", asked)
+    facts = {"arithmetic_intensity": INTENSITY[query.name], "residual": 1e-13, "relative_error": 1e-13}
+    stalled = value(effects, "stalled", query)
     if stalled is not None:
         facts["stalled_measured"] = min(1.0, stalled * factors[0][0][0])
     return repetition_record(unit, phases, facts)
 
 
 def answer_accesses(
-    unit: Unit, effects: list[Effect], asked: Asked, floor: float, rng: np.random.Generator
+    unit: Unit, effects: list[Effect], query: EffectQuery, floor: float, rng: np.random.Generator
 ) -> dict[str, Any]:
     """One-way times (us) of a window of sizes: never below the floor, which each size divides by what the
     effects say it keeps.
     """
-    extraneous = asked.fields["extraneous"]
+    extraneous = query.fields["extraneous"]
     spread = next((effect.spread for effect in effects if effect.spread), 0.02)
     sizes = [extraneous["first"] + number * extraneous["step"] for number in range(extraneous["count"])]
     phases = []
-    for index, phase in enumerate(asked.fields["sequence"]):
+    for index, phase in enumerate(query.fields["sequence"]):
         batches: list[float] = []
         for size in sizes:
-            kept = (value(effects, "comm", asked, size) or 1.0) if phase == "AB" else 1.0
+            kept = (value(effects, "comm", query, size) or 1.0) if phase == "AB" else 1.0
             scatter = rng.exponential(spread if phase == "AB" else 0.02, extraneous["exchanges"])
             batches += [round(floor / kept * (1 + float(more)), 6) for more in scatter]
         side = {
@@ -243,17 +243,17 @@ def answer_accesses(
             "batches": batches,
             "messages": len(batches),
         }
-        levels = _misses(effects, asked, sizes) if phase == "AB" else {}
+        levels = _misses(effects, query, sizes) if phase == "AB" else {}
         counted = {"misses": {"source": "measured", "sender": levels, "receiver": levels}} if levels else {}
         phases.append(_phase(phase, index, {"comm": side, "observed": {}, **counted}))
     return repetition_record(unit, phases) | {"validated": True}
 
 
-def _misses(effects: list[Effect], asked: Asked, sizes: list[int]) -> dict[str, list[float]]:
+def _misses(effects: list[Effect], query: EffectQuery, sizes: list[int]) -> dict[str, list[float]]:
     for effect in effects:
         if effect.misses:
             return {
-                level: [at(curve, asked.x("bytes", size)) for size in sizes]
+                level: [at(curve, query.x("bytes", size)) for size in sizes]
                 for level, curve in effect.misses.items()
             }
     return {}

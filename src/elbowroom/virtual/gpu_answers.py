@@ -326,8 +326,8 @@ def _product(gpu: Gpu, sides: Sequence[Side], k: int, rate: float) -> Value:
     """Longer than its waves where data come later than the product asks for them, or memory gives less."""
     side = sides[k]
     time = product_us(gpu, side, sides)
-    asked = ELEMENT * (gpu.tile[0] + gpu.tile[1]) * side.k / _tile_us(gpu, side)  # bytes/us of an SM
-    late = (gpu.cache_latency_us + stored_wait(gpu, sides)) * asked / gpu.product_bytes
+    demand = ELEMENT * (gpu.tile[0] + gpu.tile[1]) * side.k / _tile_us(gpu, side)  # bytes/us of an SM
+    late = (gpu.cache_latency_us + stored_wait(gpu, sides)) * demand / gpu.product_bytes
     starved = _product_bytes(side) / time / rate
     flops = 2.0 * side.m * side.n * side.k
     return Value(flops / (time * max(1.0, late, starved)), "Mflop/s")

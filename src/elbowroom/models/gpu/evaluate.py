@@ -143,16 +143,16 @@ def _copies(name: str, pairs: Sequence[tuple[LoadRow, LoadPrediction]]) -> GpuEr
         )
         victims.append(other if row.load.computing else copy)
         movers.append(copy if row.load.computing else other)
-    known = [(got, said, alone) for got, said, alone in victims if got is not None and alone is not None]
-    moved = [(got, said) for got, said, _ in movers if got is not None]
-    victim = _off([said.value for _, said, _ in known], [got for got, _, _ in known])
+    known = [(got, answer, alone) for got, answer, alone in victims if got is not None and alone is not None]
+    moved = [(got, answer) for got, answer, _ in movers if got is not None]
+    victim = _off([answer.value for _, answer, _ in known], [got for got, _, _ in known])
     no_loss = _off([alone for _, _, alone in known], [got for got, _, _ in known])
     return GpuErrors(
         family=name,
         cases=len(pairs),
         victim=victim,
-        mover=_off([said.value for _, said in moved], [got for got, _ in moved]) if moved else None,
-        covered=_covered([(got, 0.0, said) for got, said, _ in known]),
+        mover=_off([answer.value for _, answer in moved], [got for got, _ in moved]) if moved else None,
+        covered=_covered([(got, 0.0, answer) for got, answer, _ in known]),
         share_rule=None,
         max_min_rule=None,
         no_loss_rule=no_loss,
@@ -162,14 +162,14 @@ def _copies(name: str, pairs: Sequence[tuple[LoadRow, LoadPrediction]]) -> GpuEr
 
 def _off(predicted: Sequence[float], measured: Sequence[float]) -> float:
     """Mean relative error; nan of nothing is not asked for."""
-    return float(np.mean([abs(said - got) / got for said, got in zip(predicted, measured, strict=True)]))
+    return float(np.mean([abs(answer - got) / got for answer, got in zip(predicted, measured, strict=True)]))
 
 
 def _covered(rows: Sequence[tuple[float, float, Interval]]) -> float:
     """Share of (measured, its relative standard error, predicted) inside, widened as `evaluate` does."""
     inside = []
-    for measured, spread, said in rows:
-        below = math.hypot(math.log(said.value / said.low), NORMAL_90 * spread)
-        above = math.hypot(math.log(said.high / said.value), NORMAL_90 * spread)
-        inside.append(-below <= math.log(measured / said.value) <= above)
+    for measured, spread, answer in rows:
+        below = math.hypot(math.log(answer.value / answer.low), NORMAL_90 * spread)
+        above = math.hypot(math.log(answer.high / answer.value), NORMAL_90 * spread)
+        inside.append(-below <= math.log(measured / answer.value) <= above)
     return float(np.mean(inside))

@@ -92,8 +92,8 @@ class TileSearch:
         alike: dict[Shape, tuple[Tile, ...]] = {}
         for shape in self.shapes:
             tiles[shape], alike[shape] = self._own(shape, tiles, best.point)
-        found = self._attempt(tiles, (best.point, *self.before.starts[::2]), EVALUATIONS)
-        return self._victims(tiles, alike), found.problem, refit(found.problem, found.point)
+        attempt = self._attempt(tiles, (best.point, *self.before.starts[::2]), EVALUATIONS)
+        return self._victims(tiles, alike), attempt.problem, refit(attempt.problem, attempt.point)
 
     def _same(self, tile: Tile) -> dict[Shape, Tile]:
         return {shape: tile for shape in self.shapes}  # noqa: C420 - dict.fromkeys loses the types
@@ -195,9 +195,9 @@ def fit(
         check_case(item.case, sms)
     before, unknown = prior(samples, links)
     rng = np.random.default_rng(seed)
-    found = _fitted(samples, sms, before, rng) if samples else _believed(before, rng)
-    ends = np.quantile(np.concatenate([found.best[None], found.draws]), LEVELS, axis=0)
-    table = np.concatenate([found.best[None], ends, found.draws])
+    fitted = _fitted(samples, sms, before, rng) if samples else _believed(before, rng)
+    ends = np.quantile(np.concatenate([fitted.best[None], fitted.draws]), LEVELS, axis=0)
+    table = np.concatenate([fitted.best[None], ends, fitted.draws])
     values, low, high, *rows = decode(table, before.names).tolist()
     return GpuPart(
         device=device,
@@ -207,12 +207,12 @@ def fit(
         low=tuple(low),
         high=tuple(high),
         draws=tuple(tuple(row) for row in rows),
-        victims=found.victims,
-        measured=found.measured,
-        errors=found.errors,
-        mover_discrepancy=found.mover_discrepancy,
+        victims=fitted.victims,
+        measured=fitted.measured,
+        errors=fitted.errors,
+        mover_discrepancy=fitted.mover_discrepancy,
         unknown=unknown,
-        notes=_notes(found.victims, unknown),
+        notes=_notes(fitted.victims, unknown),
         left_out=left_out or {},
         run=run,
         origin=origin,

@@ -161,15 +161,15 @@ def rates(values: Mapping[str, Array], cases: Cases) -> Rates:
     left = _sms_left(values, cases)
     alone, waiting = _mover(values, cases, kind)
     hbm, corner = values["hbm"], values["corner"]
-    asked = np.where(victim == "triad", values["issue"], values["traffic"] * cases.traffic / hbm)
-    asked = np.where(victim == "chain", 0.0, asked)
-    full = (1 + asked**corner) ** (-1 / corner)
+    demand = np.where(victim == "triad", values["issue"], values["traffic"] * cases.traffic / hbm)
+    demand = np.where(victim == "chain", 0.0, demand)
+    full = (1 + demand**corner) ** (-1 / corner)
     of_sms = values["sm_weight"] * cases.count / np.maximum(cases.sms - cases.count, 1.0)
     weight = np.where(np.isin(kind, ("sm_hbm", "sm_host")), of_sms, values["engine_weight"])
     wanted = cases.cost * alone / hbm
-    moved = np.minimum(wanted, np.maximum(1 - asked * full, weight / (1 + weight)))
+    moved = np.minimum(wanted, np.maximum(1 - demand * full, weight / (1 + weight)))
     room = np.maximum(1 - moved, LEAST_ROOM)
-    reached = (left**-corner + (asked / room) ** corner) ** (-1 / corner)
+    reached = (left**-corner + (demand / room) ** corner) ** (-1 / corner)
     on_sms = np.isin(kind, ("sm_hbm", "sm_host", "sm_idle"))
     launch = np.where(on_sms, values["launch_sm"], np.where(kind == "", 0.0, values["launch_engine"]))
     kept = np.where(victim == "chain", 1 / (1 + launch), reached / full)
@@ -177,7 +177,7 @@ def rates(values: Mapping[str, Array], cases: Cases) -> Rates:
         kept=kept / _stall(values, victim, waiting),
         mover_alone=alone,
         mover_together=moved * hbm / cases.cost,
-        triad_alone=np.where(victim == "triad", asked * hbm * full, 0.0),
+        triad_alone=np.where(victim == "triad", demand * hbm * full, 0.0),
     )
 
 

@@ -74,7 +74,7 @@ WIDTHS = {
     "launch_engine": 1.0,
     "launch_sm": 1.0,
 }
-LINK, LINK_WIDTH, SEEN_WIDTH = 2.5e4, 0.7, 0.3
+LINK, LINK_WIDTH, ROUGH_WIDTH = 2.5e4, 0.7, 0.3
 """MB/s of a link that nothing is known of, and its width; the width of what samples show at first sight."""
 
 BEYOND = 1.5
@@ -96,17 +96,21 @@ def prior(samples: Sequence[GpuSample], links: Sequence[LinkRate] = ()) -> tuple
 
     `links`: rates that were measured by themselves; no sample need tell of them.
     """
-    seen = _seen(samples)
-    sure = {name: item.spread for item in links if (name := link_name(item.direction, item.node)) not in seen}
-    seen |= {name: item.rate for item in links if (name := link_name(item.direction, item.node)) in sure}
+    rough = _rough_rates(samples)
+    sure = {
+        name: item.spread for item in links if (name := link_name(item.direction, item.node)) not in rough
+    }
+    rough |= {name: item.rate for item in links if (name := link_name(item.direction, item.node)) in sure}
     floors = _floors(samples)
     known = [item.name for item in PARAMETERS]
-    names = (*known, *sorted(name for name in {*seen, *floors} if name.startswith("link_")))
-    believed = {name: max(CENTRES.get(name, LINK), floors.get(name, 0.0)) for name in names} | seen
+    names = (*known, *sorted(name for name in {*rough, *floors} if name.startswith("link_")))
+    believed = {name: max(CENTRES.get(name, LINK), floors.get(name, 0.0)) for name in names} | rough
     centre = encode(np.array([believed[name] for name in names]), names)
     width = np.array(
         [
-            sure.get(name, SEEN_WIDTH) if name in seen and name != "sm_host" else WIDTHS.get(name, LINK_WIDTH)
+            sure.get(name, ROUGH_WIDTH)
+            if name in rough and name != "sm_host"
+            else WIDTHS.get(name, LINK_WIDTH)
             for name in names
         ]
     )
@@ -122,7 +126,7 @@ def prior(samples: Sequence[GpuSample], links: Sequence[LinkRate] = ()) -> tuple
         high=np.array([high for _, high in bounds]),
         starts=tuple(_start(centre, names, hold) for hold in HOLDS),
     )
-    return before, tuple(name for name in names if name not in _told(samples, seen))
+    return before, tuple(name for name in names if name not in _used(samples, rough))
 
 
 def _start(centre: Array, names: tuple[str, ...], hold: float) -> Array:
@@ -131,14 +135,14 @@ def _start(centre: Array, names: tuple[str, ...], hold: float) -> Array:
     return start
 
 
-def _seen(samples: Sequence[GpuSample]) -> dict[str, float]:
+def _rough_rates(samples: Sequence[GpuSample]) -> dict[str, float]:
     """First sight of bandwidths; of a mover with a pace only that it can do so much, which `_floors` has."""
     rates = _rates([item for item in samples if not item.case.pace_mb_s])
-    seen = {name: max(values) if name in MOST else median(values) for name, values in rates.items()}
+    rough = {name: max(values) if name in MOST else median(values) for name, values in rates.items()}
     triads = [item.traffic for item in samples if item.case.victim == "triad" and item.traffic]
     if triads:
-        seen["hbm"] = 1.05 * median(triads)
-    return seen
+        rough["hbm"] = 1.05 * median(triads)
+    return rough
 
 
 def _floors(samples: Sequence[GpuSample]) -> dict[str, float]:
@@ -165,29 +169,29 @@ def _rates(samples: Sequence[GpuSample]) -> dict[str, list[float]]:
     return rates
 
 
-def _told(samples: Sequence[GpuSample], seen: dict[str, float]) -> set[str]:
+def _used(samples: Sequence[GpuSample], rough: dict[str, float]) -> set[str]:
     """The parameters that some sample depends on."""
-    told = set(seen)
+    used = set(rough)
     for item in samples:
         case = item.case
         held = case.mover in ("sm_copy", "sm_idle")
         if case.victim == "triad":
-            told |= {"issue", "corner"}
+            used |= {"issue", "corner"}
             # A mover whose own rate is not known shows it by what it takes of the memory.
-            told |= {"engine"} if case.direction == "d2d" and not case.pace_mb_s else set()
-            told |= {"sm_hbm"} if case.direction == "hbm" and not case.pace_mb_s else set()
+            used |= {"engine"} if case.direction == "d2d" and not case.pace_mb_s else set()
+            used |= {"sm_hbm"} if case.direction == "hbm" and not case.pace_mb_s else set()
         if case.victim == "gemm":
-            told |= {"quant"} if held or case.planned else set()
-            told |= {"traffic"} if item.traffic and case.mover in ("copy", "sm_copy") else set()
+            used |= {"quant"} if held or case.planned else set()
+            used |= {"traffic"} if item.traffic and case.mover in ("copy", "sm_copy") else set()
         if held and case.victim != "chain":
-            told |= {"hold"} | ({"late"} if case.first == "victim" else set())
+            used |= {"hold"} | ({"late"} if case.first == "victim" else set())
         if case.mover == "copy":
-            told |= {"launch_engine" if case.victim == "chain" else "engine_weight"}
+            used |= {"launch_engine" if case.victim == "chain" else "engine_weight"}
         elif held and case.victim == "chain":
-            told.add("launch_sm")
+            used.add("launch_sm")
         if case.mover == "sm_copy":
-            told |= {"stall_power", f"stall_{case.victim}"} if case.direction == "host" else {"sm_weight"}
-    return told
+            used |= {"stall_power", f"stall_{case.victim}"} if case.direction == "host" else {"sm_weight"}
+    return used
 
 
 def encode(parameters: Array, names: tuple[str, ...]) -> Array:
@@ -355,14 +359,14 @@ def share_rule(case_sms: float, sms: int) -> float:
 
 def max_min_rule(item: GpuSample, hbm: float) -> float:
     """Max-min of one memory between the victim's traffic and the mover's bytes, as fast as alone."""
-    asked = item.traffic
-    if not asked or not item.mover_alone:
+    demand = item.traffic
+    if not demand or not item.mover_alone:
         return 1.0
     twice = 2.0 if item.case.direction in ("d2d", "hbm") else 1.0
     moved = twice * item.mover_alone
-    if asked + moved <= hbm:
+    if demand + moved <= hbm:
         return 1.0
-    return min(1.0, max(hbm / 2, hbm - moved) / asked)
+    return min(1.0, max(hbm / 2, hbm - moved) / demand)
 
 
 def family_errors(problem: Problem, best: Array) -> tuple[FamilyErrors, ...]:

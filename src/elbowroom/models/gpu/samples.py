@@ -70,7 +70,7 @@ def samples(results: Sequence[PointResult]) -> tuple[tuple[GpuSample, ...], dict
         workload: Any = item.workload
         if not isinstance(workload, GpuWorkload) or workload.victim not in ON_DEVICE:
             continue
-        reason = _why_not(item) or _not_modelled(workload)
+        reason = _why_not(item) or _unsupported(workload)
         if reason:
             left_out[reason] += 1
         else:
@@ -91,7 +91,7 @@ class LinkRate(msgspec.Struct, frozen=True, kw_only=True):
 
 def links(results: Sequence[PointResult]) -> tuple[LinkRate, ...]:
     """The links whose copies were measured alone beside cores or messages: the largest copies of each."""
-    found: dict[tuple[str, int], LinkRate] = {}
+    rates: dict[tuple[str, int], LinkRate] = {}
     for item in sorted(results, key=lambda item: -getattr(item.workload, "bytes", 0)):
         workload: Any = item.workload
         if not isinstance(workload, GpuWorkload) or workload.victim in ON_DEVICE or item.status != "ok":
@@ -106,8 +106,8 @@ def links(results: Sequence[PointResult]) -> tuple[LinkRate, ...]:
             rate=rate,
             spread=max(_spread(side.alone) or 0.0, LEAST_SPREAD),
         )
-        found.setdefault((link.direction, link.node), link)
-    return tuple(found.values())
+        rates.setdefault((link.direction, link.node), link)
+    return tuple(rates.values())
 
 
 def _why_not(item: PointResult) -> str:
@@ -122,7 +122,7 @@ def _why_not(item: PointResult) -> str:
     return ""
 
 
-def _not_modelled(workload: GpuWorkload) -> str:
+def _unsupported(workload: GpuWorkload) -> str:
     """A model has one way of holding SMs: one by one, beside a product that is planned for all SMs."""
     if workload.holders != "single":
         return "SMs are held in pairs"
