@@ -310,9 +310,9 @@ def own_columns(payload: type[Payload]) -> frozenset[str]:
 def _added(entry: EntryPoint) -> type[Workload]:
     """The workload of an installed package. UsageError if it is none, or if a key of its payload is taken."""
     member = _loaded(entry)
-    taken = dict.fromkeys((*OF_RESULTS, *Point.__struct_fields__, *WORKLOADS.names()), "results")
+    taken = dict.fromkeys((*OF_RESULTS, *Point.__struct_fields__, *WORKLOADS.names()), "every result")
     for own in members().values():
-        taken |= dict.fromkeys(own_columns(own.payload), "results")
+        taken |= dict.fromkeys(own_columns(own.payload), f"the workload {own.key!r}")
     for other in WORKLOADS.declared().by_name.values():
         if other.name != entry.name:
             with suppress(UsageError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from statistics import fmean
 from typing import Any, Literal
 
@@ -71,7 +70,6 @@ _LAST_KEYS = ("application", "steps", "extraneous", "series", "program", "facts"
 _ORDERED = frozenset((*_FIRST_KEYS, *_LAST_KEYS))
 
 
-@cache
 def documented_point() -> type[msgspec.Struct]:
     """The type of a point in documents, with the payloads of all workloads."""
     kinds: list[type[msgspec.Struct]] = [
