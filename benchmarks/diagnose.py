@@ -25,13 +25,13 @@ from typing import Any
 import msgspec
 from command import Command, status
 
-from elbowroom.api.profiled_job import DiagnosisOptions, job_of_profile, profiled_steps
 from elbowroom.api.profiles import record_profile
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch.build import application, trace_libraries
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.models import published
 from elbowroom.verbs.model_file import Model, advise, load_job, load_model
+from elbowroom.verbs.profiled_job import DiagnosisOptions, job_of_profile, profiled_steps
 
 GOAL = 0.05
 HERE = Path(__file__).parent

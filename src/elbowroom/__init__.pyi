@@ -21,7 +21,6 @@ from elbowroom.api.colocation_forecast import forecast_colocation as forecast_co
 from elbowroom.api.colocation_forecast import save_forecast as save_forecast
 from elbowroom.api.colocation_measurement import measure_pairs as measure_pairs
 from elbowroom.api.colocation_measurement import plan_colocation as plan_colocation
-from elbowroom.api.diagnosis import diagnose as diagnose
 from elbowroom.api.flush_cost import save_flush_figure as save_flush_figure
 from elbowroom.api.flush_cost import trace_flushes as trace_flushes
 from elbowroom.api.gpu_models import predict_cases as predict_cases
@@ -81,6 +80,7 @@ from elbowroom.verbs.advise import load_gpu_job as load_gpu_job
 from elbowroom.verbs.advise import map_figures as map_figures
 from elbowroom.verbs.broadcasts import simulate_broadcast as simulate_broadcast
 from elbowroom.verbs.broadcasts import tune_broadcasts as tune_broadcasts
+from elbowroom.verbs.diagnosis import diagnose as diagnose
 from elbowroom.verbs.explain import explanation_figures as explanation_figures
 from elbowroom.verbs.joined_runs import JoinedRuns as JoinedRuns
 from elbowroom.verbs.joined_runs import join_runs as join_runs

@@ -51,7 +51,7 @@ PUBLIC = {
         "elbowroom.launch.nic": ("NicSettings", "run_behind_nic"),
         "elbowroom.api.job_calibration": ("calibrate_for_jobs",),
         "elbowroom.api.network_calibration": ("calibrate_network", "load_calibration", "save_calibration"),
-        "elbowroom.api.diagnosis": ("diagnose",),
+        "elbowroom.verbs.diagnosis": ("diagnose",),
         "elbowroom.verbs.explain": ("explain", "explanation_figures"),
         "elbowroom.verbs.saving": ("save",),
         "elbowroom.verbs.doctor": ("doctor",),

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from elbowroom.advise.job import JobStep, Setup
 from elbowroom.advise.setups import load_of, refuse
-from elbowroom.api.machine_models import check_machine, earlier_model
 from elbowroom.api.profiles import analyse_nodes
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import STREAMS
@@ -23,6 +22,7 @@ from elbowroom.profile.steps import find_steps
 from elbowroom.profile.what_if import Bandwidths, NodeTimes, changed_time, node_times
 from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
+from elbowroom.verbs.machine_models import check_machine, earlier_model
 from elbowroom.verbs.model_file import Model, load_model
 
 Floats = npt.NDArray[np.float64]

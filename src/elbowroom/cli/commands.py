@@ -39,7 +39,7 @@ COMMANDS = {
     "completion": ("verbs.documentation", "Print the completion script of a shell."),
     "manual": ("verbs.documentation", "Print the man page."),
     "nic": ("group", "Run programs behind an emulated NIC of known bandwidth."),
-    "diagnose": ("diagnosis", "Profile a program, and advise what to change."),
+    "diagnose": ("verbs.diagnose", "Profile a program, and advise what to change."),
     "profile": ("profiles", "Profile who communicates when, and show it."),
     "trace": ("traces", "Record, merge, check and analyse traces of programs."),
 }

@@ -31,7 +31,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "calibrate": ("calibration: what `calibrate --json` prints", "api.calibration:CalibrationDocument"),
     "compare": ("comparison of runs: what `compare --json` prints", "results.comparison:Comparison"),
-    "diagnosis": ("diagnosed program: what `diagnose --json` prints", "api.diagnosis:Diagnosis"),
+    "diagnosis": ("diagnosed program: what `diagnose --json` prints", "verbs.diagnosis:Diagnosis"),
     "doctor": ("this machine: what `doctor --json` prints", "machine.doctor:Diagnoses"),
     "dry-run": ("what a run would do: what `run --dry-run --json` prints", "verbs.run:DryRun"),
     "planned-starts": (

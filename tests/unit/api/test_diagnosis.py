@@ -13,11 +13,11 @@ import pytest
 
 from elbowroom import api, cli
 from elbowroom.advise.job import decode
-from elbowroom.api.machine_models import earlier_model, model_of_machine
-from elbowroom.api.profiled_job import DiagnosisOptions, choices_of_command, job_of_profile, profiled_steps
 from elbowroom.errors import UsageError
 from elbowroom.models.document import Calibration
 from elbowroom.profile import rank_file as f
+from elbowroom.verbs.machine_models import earlier_model, model_of_machine
+from elbowroom.verbs.profiled_job import DiagnosisOptions, choices_of_command, job_of_profile, profiled_steps
 from made_profiles import MS, Row, write_profile
 
 QUICK = Path(__file__).resolve().parents[2] / "data" / "quick"
@@ -99,7 +99,7 @@ def test_a_diagnosis_that_is_stopped_names_the_command_that_continues_it(
     def stop(*_words: Any, **_options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("elbowroom.api.machine_models.dry_run", stop)
+    monkeypatch.setattr("elbowroom.verbs.machine_models.dry_run", stop)
     assert cli.run(["diagnose", "--profile", str(profile), "--cores", "2", "--budget", "40s"]) == 1
     err = capsys.readouterr().err
     assert f"continue with: elbowroom diagnose --profile '{profile}' --budget 40s --cores 2" in err
@@ -124,10 +124,10 @@ def test_a_model_is_measured_within_the_budget_and_continued_where_it_was_stoppe
 
     monkeypatch.chdir(tmp_path)
     henri = api.dry_run("quick", machine="henri")
-    monkeypatch.setattr("elbowroom.api.machine_models.dry_run", lambda *_words, **_options: henri)
-    monkeypatch.setattr("elbowroom.api.machine_models.FEW_CORES", 1000)
-    monkeypatch.setattr("elbowroom.api.machine_models.run", run)
-    monkeypatch.setattr("elbowroom.api.machine_models.resume", resume)
+    monkeypatch.setattr("elbowroom.verbs.machine_models.dry_run", lambda *_words, **_options: henri)
+    monkeypatch.setattr("elbowroom.verbs.machine_models.FEW_CORES", 1000)
+    monkeypatch.setattr("elbowroom.verbs.machine_models.run", run)
+    monkeypatch.setattr("elbowroom.verbs.machine_models.resume", resume)
     with pytest.raises(Stop):
         model_of_machine(("a",), SIZE, budget=60, name="p", tell=lambda _: None)
     shutil.copytree(QUICK, tmp_path / "runs" / "p-sizes")

@@ -14,31 +14,30 @@ from elbowroom.advise.advice import Advice
 from elbowroom.advise.job import Setup
 from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
-from elbowroom.api.machine_models import MEASURING as MEASURING
-from elbowroom.api.machine_models import (
+from elbowroom.cli.console import chatter
+from elbowroom.files import write_atomically
+from elbowroom.measure.planned_starts import PlannedStart
+from elbowroom.measure.session import Stopped, default_out, stopped_by_signals
+from elbowroom.profile.cores import sharing
+from elbowroom.profile.figures import waiting_sentence
+from elbowroom.profile.job import ProfiledJob, counted_bytes
+from elbowroom.quantities import percent, short_time
+from elbowroom.verbs.machine_models import (
+    MEASURING,
     MachineModel,
     Origin,
     check_machine,
     earlier_model,
     model_of_machine,
 )
-from elbowroom.api.profiled_job import (
+from elbowroom.verbs.model_file import Model, advise, load_job, load_model
+from elbowroom.verbs.profiled_job import (
     DiagnosisOptions,
     ProfiledSteps,
     choices_of_command,
     job_of_profile,
     profiled_steps,
 )
-from elbowroom.api.profiles import plan_profile
-from elbowroom.cli.console import chatter
-from elbowroom.files import write_atomically
-from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
-from elbowroom.measure.session import Stopped, default_out, stopped_by_signals
-from elbowroom.profile.cores import sharing
-from elbowroom.profile.figures import waiting_sentence
-from elbowroom.profile.job import ProfiledJob, counted_bytes
-from elbowroom.quantities import percent, short_time
-from elbowroom.verbs.model_file import Model, advise, load_job, load_model
 from elbowroom.verbs.run import dry_run
 from elbowroom.verbs.verify_advice import verify_advice
 
@@ -139,31 +138,7 @@ def diagnose(
         )
 
 
-def plan_diagnosis(
-    profile: Path | str | None,
-    *,
-    words: Sequence[str] = (),
-    mpi: str | None = None,
-    model: Model | Path | str | None = None,
-    options: DiagnosisOptions = DiagnosisOptions(),  # noqa: B008
-    budget: float = MEASURING,
-) -> PlannedStarts:
-    """What `record_profile` of the command `words`, or nothing of a `profile`, and then `diagnose` would
-    build and start; errors as there.
-    """
-
-    def find() -> Iterator[PlannedStart]:
-        if profile is None:
-            yield from plan_profile(words, new_folder(), mpi=mpi).starts
-        yield from _model_start(profile, model, budget)
-        if options.verify is not None:
-            what = "the program in the present and in the advised setup"
-            yield PlannedStart(what=what, commands=(options.verify,), times=2 * options.repetitions)
-
-    return plan_starts(find)
-
-
-def _model_start(
+def planned_model(
     profile: Path | str | None, model: Model | Path | str | None, budget: float
 ) -> Iterator[PlannedStart]:
     """What measures the machine's model, where none is given and none in runs/ suits the profile."""

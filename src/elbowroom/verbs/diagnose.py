@@ -1,0 +1,260 @@
+"""`elbowroom diagnose`: from a program to advice."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from elbowroom import api
+from elbowroom.cli import blas
+from elbowroom.cli.console import print_json, print_wrapped
+from elbowroom.cli.options import DURATION, NOISY, REPEAT, Output
+from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.quantities import format_size, parse_duration, percent, plural, short_time
+from elbowroom.verbs.advise_tables import print_advice, print_compared
+from elbowroom.verbs.declaration import Verb, argument, dry_run_option, option
+from elbowroom.verbs.run_options import timeout_option
+
+if TYPE_CHECKING:
+    from elbowroom.measure.planned_starts import PlannedStart
+    from elbowroom.verbs.diagnosis import Diagnosis, StepFacts
+    from elbowroom.verbs.profiled_job import DiagnosisOptions
+
+LITTLE = 0.05
+"""A smaller share of a step is not mentioned."""
+ORIGINS = {
+    "given": "given",
+    "earlier": "the newest in runs/ that suits",
+    "measured": "measured now",
+}
+
+
+class Diagnose(Verb):
+    """Profile CMD, describe it as a job, and advise what to change.
+
+    The program's output and exit code stay its own; with a CMD the diagnosis goes to stderr. Exit code: that
+    of CMD if it failed; else 2 if the profile has no steps or no communication, 3 if a measurement was too
+    noisy to trust.
+    """
+
+    name = "diagnose"
+
+    out: str | None = option(
+        "-o",
+        "--out",
+        type=Output(".toml", bare=True),
+        metavar="JOB.toml",
+        help="The job, for `elbowroom advise`; default: job.toml in the profile's folder.",
+    )
+    profile: str | None = option(metavar="P", help="Take this profile; run no program.")
+    profile_out: str | None = option(
+        metavar="P", help="Folder of the profile; new. Default: runs/diagnose-DATE."
+    )
+    model: str | None = option(
+        metavar="M.json",
+        help="Model of this machine. Default: the newest in runs/ that suits; else it is measured.",
+    )
+    budget: float = option(
+        default="2min",
+        parse=lambda value: parse_duration(value, "budget"),
+        type=DURATION,
+        metavar="TIME",
+        help="Time for measuring a model, where there is none.",
+    )
+    curve: str | None = option(
+        metavar="FILE", help="NIC by `profile calibrate -o`; default: from the profile."
+    )
+    cores: int | None = option(type=click.IntRange(min=1), metavar="N", help="Cores that compute on a node.")
+    comp_node: int = option(
+        default=0,
+        type=click.IntRange(min=0),
+        metavar="NODE",
+        help="Of computations' data.",
+        show_default=False,
+    )
+    comm_node: int = option(
+        default=0,
+        type=click.IntRange(min=0),
+        metavar="NODE",
+        help="Of messages' data.",
+        show_default=False,
+    )
+    communication_threads: bool = option(
+        default=False, help="Other threads of a rank compute while its messages are pending."
+    )
+    verify: str | None = option(metavar="CMD", help='Measure the gain: "./app --threads {cores}".')
+    number: str | None = option(
+        metavar="REGEX",
+        help="With --verify: finds seconds in the output; else wall time.",
+        only_with="verify",
+    )
+    repeat: int | None = option(
+        type=REPEAT, metavar="N", help="With --verify: pairs of runs; default 9.", only_with="verify"
+    )
+    patience: float | None = timeout_option("With --verify: time limit of one run.", only_with="verify")
+    mpi: str | None = option(metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
+    dry_run: bool = dry_run_option()
+    words: tuple[str, ...] = argument((), nargs=-1, metavar="[-- CMD...]", type=click.UNPROCESSED)
+
+    def execute(self, as_json: bool) -> int:
+        """Profiles the program, if one is given, and diagnoses it; its exit code or the diagnosis's."""
+        from elbowroom.verbs.diagnosis import new_folder
+
+        self._check()
+        if self.dry_run:
+            return super().execute(as_json)
+        blas.one_thread()
+        if self.profile is not None:
+            return self._diagnose(self.profile, None, as_json)
+        folder = self.profile_out or str(new_folder())
+        stdout = sys.stderr.fileno() if as_json else None
+        code: int = api.record_profile(self.words, folder, mpi=self.mpi, stdout=stdout).document.exit_code
+        try:
+            # stdout is the program's.
+            with contextlib.nullcontext() if as_json else contextlib.redirect_stdout(sys.stderr):
+                own = self._diagnose(folder, code, as_json)
+        except ElbowroomError as error:
+            if code == 0:
+                raise
+            print(f"elbowroom: {error.sentence()}", file=sys.stderr)
+            if as_json:
+                click.echo(api.failure.text_of(error))
+            return code
+        return code or own
+
+    def _check(self) -> None:
+        from elbowroom.verbs.profiled_job import choices_of_command
+
+        if self.verify is not None:
+            choices_of_command(self.verify)
+        for name in ("profile_out", "mpi"):
+            value = getattr(self, name)
+            if value is not None and not self.words:
+                raise UsageError("is only valid with a command", field=name, value=value, hint="leave it out")
+        if bool(self.words) == (self.profile is not None):
+            raise UsageError(
+                "a command and a profile are given" if self.words else "no command is given",
+                field="command",
+                hint="write it behind --: -- mpirun -n 4 ./app; or name a profile: --profile P",
+            )
+
+    def _diagnose(self, folder: str, code: int | None, as_json: bool) -> int:
+        from elbowroom.verbs.diagnosis import diagnose
+
+        result = diagnose(
+            folder,
+            model=self.model,
+            options=self._known(),
+            curve=self.curve,
+            job_file=self.out or (None if code is None else str(Path(folder, "job.toml"))),
+            exit_code=code,
+            budget=self.budget,
+            again=self._again(folder),
+            command=("elbowroom", *sys.argv[1:]),
+        )
+        if as_json:
+            print_json(result)
+        else:
+            _print(result)
+        return 0 if result.trusted else NOISY
+
+    def _known(self) -> DiagnosisOptions:
+        """What the options say of the program."""
+        from elbowroom.verbs.profiled_job import DiagnosisOptions
+
+        names = ("cores", "comp_node", "comm_node", "communication_threads", "verify", "number", "patience")
+        given = {name: getattr(self, name) for name in names}
+        return DiagnosisOptions(repetitions=self.repeat or 9, **given)
+
+    def _again(self, folder: str) -> str:
+        """The command that continues the diagnosis of a profile, with the options of this one."""
+        words = ["elbowroom", "diagnose", "--profile", folder]
+        for member in self.members:
+            other = member.name in ("profile", "profile_out", "mpi", "dry_run", "words")
+            if member.declared is None or other or not member.given(self):
+                continue
+            name, value = member.declared.typed(member.name), member.value(self)
+            words.append(f"--{name.replace('_', '-')}")
+            if value is not True:
+                words.append(f"{value:g}s" if name == "budget" else str(value))
+        return shlex.join(words)
+
+    def planned_starts(self) -> Iterator[PlannedStart]:
+        """The program, what measures the model, and the program in both setups."""
+        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.verbs.diagnosis import new_folder, planned_model
+
+        if self.profile is None:
+            yield from api.profiles.plan_profile(self.words, new_folder(), mpi=self.mpi).starts
+        yield from planned_model(self.profile, self.model, self.budget)
+        if self.verify is not None:
+            yield PlannedStart(
+                what="the program in the present and in the advised setup",
+                commands=(self.verify,),
+                times=2 * self._known().repetitions,
+            )
+
+
+def _print(found: Diagnosis) -> None:
+    print_wrapped(_steps(found), style="bold")
+    for note in found.notes:
+        print_wrapped(note, style="yellow")
+    if found.job_file is not None:
+        print_wrapped(f"job: {found.job_file}")
+    print_wrapped(f"profile: {found.profile}")
+    print_wrapped(f"model: {found.model} ({ORIGINS[found.model_origin]})")
+    print_wrapped("Not known from the profile:")
+    for sentence in found.unknown:
+        print_wrapped(f"- {sentence}", indent="  ")
+    print()
+    print_advice(found.advice)
+    print()
+    print_wrapped(_other_bound(found), style="bold")
+    if found.verified is not None:
+        print_compared(found.verified)
+
+
+def _other_bound(found: Diagnosis) -> str:
+    """What gains if the cores bound the computation; the advice takes it to be bound by memory."""
+    bound = found.core_bound
+    if not bound.changes:
+        return "If the cores bound the computation, and not memory: nothing gains."
+    changes = ", ".join(
+        f"{axis} {str(value).lower() if isinstance(value, bool) else value}"
+        for axis, value in bound.changes.items()
+    )
+    more = "" if found.verified else " A profile does not tell which bound holds: measure it with --verify."
+    return (
+        f"If the cores bound the computation, and not memory: {changes} takes "
+        f"{short_time(bound.total_s)} per step, {percent(bound.gain)} less.{more}"
+    )
+
+
+def _steps(found: Diagnosis) -> str:
+    steps = found.steps
+    ranks = plural(steps.ranks, "rank")
+    how = "marks" if steps.found_by == "marks" else "a pattern of calls"
+    received = format_size(round(steps.bytes_received or steps.bytes_sent))
+    verb = "exchange" if steps.inside else "receive" if steps.bytes_received else "send"
+    return (
+        f"{steps.count} steps by {how} of {ranks} on {steps.node}: one takes {short_time(steps.duration_s)}; "
+        f"they compute {short_time(steps.computation_s)}, and {verb} {received} in "
+        f"{short_time(steps.network_s)}.{_rest(steps)}"
+    )
+
+
+def _rest(steps: StepFacts) -> str:
+    """What is left of a step, which computing and messages do not explain."""
+    share = steps.waiting_s / steps.duration_s
+    if share < LITTLE:
+        return ""
+    return (
+        f" The other {short_time(steps.waiting_s)} ({share:.0%}) they are inside MPI while no data "
+        "moves: they wait for each other, or for the library. The advice does not change that."
+    )
