@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from command import Command
 
-from elbowroom.api.calibration import calibrate
 from elbowroom.models import published
 from elbowroom.models.predict import situations
+from elbowroom.verbs.calibrate import calibrate
 from elbowroom.virtual.credits import credits
 from elbowroom.virtual.machines import PublishedCurves
 

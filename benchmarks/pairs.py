@@ -29,7 +29,6 @@ import numpy as np
 from command import Command, status
 from matrix_estimates import scalar_model
 
-from elbowroom.api.colocation_measurement import measure_pairs, read_applications
 from elbowroom.api.profiles import record_profile
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import ElbowroomError
@@ -45,6 +44,7 @@ from elbowroom.schedule.applications import Applications, Mode
 from elbowroom.schedule.matrix import Matrix
 from elbowroom.schedule.measured import MeasuredMatrix, agreement
 from elbowroom.schedule.pairing import match, matrix_figure, mean_of, random_mean
+from elbowroom.verbs.colocate_measure import measure_pairs, read_applications
 
 KERNELS = {
     "ep": (10, 8, 0.2),

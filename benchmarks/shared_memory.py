@@ -33,12 +33,12 @@ from typing import NamedTuple
 import msgspec
 from command import Command
 
-from elbowroom.api.colocation_forecast import ForecastDocument, forecast_colocation
 from elbowroom.api.profiles import record_profile
 from elbowroom.launch import build
 from elbowroom.launch.mpi import find_mpi, launch_environment
 from elbowroom.machine.host import read_host
 from elbowroom.stats.summary import kept
+from elbowroom.verbs.colocate_predict import ForecastDocument, forecast_colocation
 
 BUS_BYTES = 32
 """Of a triad's element, in memory: two reads, a write, and the read of the line that is written."""

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import settings
 
 import sanitized
-from elbowroom.cli import blas
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
 from elbowroom.models.curves import STREAMS, Curves, Row, Situation
 from elbowroom.store.curves import write_curves
+from elbowroom.verbs.fit import one_thread
 from plugin_site import install_plugin
 from traced import Interposers
 
@@ -68,7 +68,7 @@ def pytest_configure() -> None:
     """Before any test loads numpy: with threads for linear algebra, fits on a busy machine take ten times as
     long.
     """
-    blas.one_thread()
+    one_thread()
 
 
 def _needs_probe(item: pytest.Item) -> bool:

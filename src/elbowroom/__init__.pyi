@@ -1,31 +1,12 @@
 """The public names, written by tools/public_stub.py."""
 
 from collections.abc import Callable as Callable
+from collections.abc import Iterable as Iterable
 from collections.abc import Sequence as Sequence
 from elbowroom.advise.advice import Advice as Advice
 from elbowroom.advise.verification import Compared as Compared
-from elbowroom.api.calibration import Calibrated as Calibrated
-from elbowroom.api.calibration import calibrate as calibrate
-from elbowroom.api.calibration import evaluate as evaluate
-from elbowroom.api.calibration import fit as fit
-from elbowroom.api.calibration import import_curves as import_curves
-from elbowroom.api.calibration import resume_calibration as resume_calibration
-from elbowroom.api.colocation import load_schedule as load_schedule
-from elbowroom.api.colocation import pair_applications as pair_applications
-from elbowroom.api.colocation import save_matrix_figure as save_matrix_figure
-from elbowroom.api.colocation import save_pairing as save_pairing
-from elbowroom.api.colocation import save_schedule as save_schedule
-from elbowroom.api.colocation import save_slurm_script as save_slurm_script
-from elbowroom.api.colocation import schedule_jobs as schedule_jobs
-from elbowroom.api.colocation_forecast import forecast_colocation as forecast_colocation
-from elbowroom.api.colocation_forecast import save_forecast as save_forecast
-from elbowroom.api.colocation_measurement import measure_pairs as measure_pairs
-from elbowroom.api.colocation_measurement import plan_colocation as plan_colocation
 from elbowroom.api.flush_cost import save_flush_figure as save_flush_figure
 from elbowroom.api.flush_cost import trace_flushes as trace_flushes
-from elbowroom.api.gpu_models import predict_cases as predict_cases
-from elbowroom.api.gpu_models import read_cases as read_cases
-from elbowroom.api.job_calibration import calibrate_for_jobs as calibrate_for_jobs
 from elbowroom.api.network_calibration import calibrate_network as calibrate_network
 from elbowroom.api.network_calibration import load_calibration as load_calibration
 from elbowroom.api.network_calibration import save_calibration as save_calibration
@@ -35,14 +16,6 @@ from elbowroom.api.profiles import show_profile as show_profile
 from elbowroom.api.recording_cost import overhead_figures as overhead_figures
 from elbowroom.api.recording_cost import save_overhead_figure as save_overhead_figure
 from elbowroom.api.recording_cost import trace_overhead as trace_overhead
-from elbowroom.api.simulation import simulate as simulate
-from elbowroom.api.simulation import simulated_figure as simulated_figure
-from elbowroom.api.simulation import simulated_node as simulated_node
-from elbowroom.api.steps import best_split as best_split
-from elbowroom.api.steps import overlap as overlap
-from elbowroom.api.steps import overlap_predicted as overlap_predicted
-from elbowroom.api.steps import overlap_table as overlap_table
-from elbowroom.api.steps import save_overlap_figure as save_overlap_figure
 from elbowroom.api.trace_overlaps import compare_trace_overlaps as compare_trace_overlaps
 from elbowroom.api.trace_overlaps import save_trace_overlap as save_trace_overlap
 from elbowroom.api.trace_overlaps import trace_overlap as trace_overlap
@@ -70,7 +43,12 @@ from elbowroom.launch.nic import run_behind_nic as run_behind_nic
 from elbowroom.launch.simulator import simulate_factorization as simulate_factorization
 from elbowroom.machine.doctor import Diagnosis as Diagnosis
 from elbowroom.measure.prepared import Prepared as Prepared
+from elbowroom.models.load import Direction as Direction
+from elbowroom.models.load import LoadRow as LoadRow
+from elbowroom.models.run_data import FitData as FitData
 from elbowroom.results.comparison import Change as Change
+from elbowroom.results.stores import StoreFactor as StoreFactor
+from elbowroom.schedule.measured import MeasuredMatrix as MeasuredMatrix
 from elbowroom.studies.document import StudyDocument as StudyDocument
 from elbowroom.studies.document import StudyPlan as StudyPlan
 from elbowroom.verbs.advise import advise_gpu as advise_gpu
@@ -80,8 +58,20 @@ from elbowroom.verbs.advise import load_gpu_job as load_gpu_job
 from elbowroom.verbs.advise import map_figures as map_figures
 from elbowroom.verbs.broadcasts import simulate_broadcast as simulate_broadcast
 from elbowroom.verbs.broadcasts import tune_broadcasts as tune_broadcasts
+from elbowroom.verbs.calibrate import Calibrated as Calibrated
+from elbowroom.verbs.calibrate import resume_calibration as resume_calibration
+from elbowroom.verbs.colocate import load_schedule as load_schedule
+from elbowroom.verbs.colocate import pair_applications as pair_applications
+from elbowroom.verbs.colocate import save_matrix_figure as save_matrix_figure
+from elbowroom.verbs.colocate import save_slurm_script as save_slurm_script
+from elbowroom.verbs.colocate import schedule_jobs as schedule_jobs
+from elbowroom.verbs.colocate_measure import PlannedRuns as PlannedRuns
+from elbowroom.verbs.colocate_predict import ForecastDocument as ForecastDocument
 from elbowroom.verbs.diagnosis import diagnose as diagnose
 from elbowroom.verbs.explain import explanation_figures as explanation_figures
+from elbowroom.verbs.fit import evaluate as evaluate
+from elbowroom.verbs.gpu_models import predict_cases as predict_cases
+from elbowroom.verbs.gpu_models import read_cases as read_cases
 from elbowroom.verbs.joined_runs import JoinedRuns as JoinedRuns
 from elbowroom.verbs.joined_runs import join_runs as join_runs
 from elbowroom.verbs.machine import machine_from_run as machine_from_run
@@ -96,6 +86,11 @@ from elbowroom.verbs.model_file import predict as predict
 from elbowroom.verbs.model_file import read_load as read_load
 from elbowroom.verbs.model_file import save_figure as save_figure
 from elbowroom.verbs.model_file import save_panels as save_panels
+from elbowroom.verbs.overlap import best_split as best_split
+from elbowroom.verbs.overlap import overlap as overlap
+from elbowroom.verbs.overlap import overlap_predicted as overlap_predicted
+from elbowroom.verbs.overlap import overlap_table as overlap_table
+from elbowroom.verbs.overlap import save_overlap_figure as save_overlap_figure
 from elbowroom.verbs.run_folder import Run as Run
 from elbowroom.verbs.run_folder import open as open
 from elbowroom.verbs.run_folder import step_table as step_table
@@ -103,8 +98,12 @@ from elbowroom.verbs.saving import save as save
 from elbowroom.verbs.schema import schema as schema
 from elbowroom.verbs.schema import schema_names as schema_names
 from elbowroom.verbs.show import ListedRun as ListedRun
+from elbowroom.verbs.simulate import simulated_figure as simulated_figure
+from elbowroom.verbs.simulate import simulated_node as simulated_node
 from elbowroom.verbs.study import study_names as study_names
 from elbowroom.virtual.definition import Definition as Definition
+from elbowroom.virtual.requests import Pattern as Pattern
+from elbowroom.virtual.simulated import Simulated as Simulated
 from pathlib import Path as Path
 
 __version__: str
@@ -130,6 +129,57 @@ def bench_broadcasts(
     each core, at least 2; `recipients`: how many of them receive (default: all others). `segment`: bytes,
     default whole messages. `rising`: priorities rise with the rank. UsageError for what cannot be
     measured, MachineError where the program cannot be built or dies.
+    """
+
+def calibrate(
+    *,
+    budget: int = 24,
+    half_width: float = 0.03,
+    out: Path | str | None = None,
+    run: str | None = None,
+    plan: str = "model",
+    machine: str | None = None,
+    noise: float | None = None,
+    kernels: tuple[str, ...] | None = None,
+    sizes: tuple[int, ...] | None = None,
+    repeat: int | None = None,
+    settings: tuple[str, ...] = (),
+    overrides: Overrides | None = None,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: tuple[str, ...] = (),
+    hostfile: str | None = None,
+    seed: int | None = None,
+    patience: float | None = None,
+    report: bool = True,
+    dry_run: bool = False,
+    seconds: float = 0.0,
+    command: Sequence[str] = (),
+    tell: Callable[[str], object] = ...,
+) -> Calibrated:
+    """Measures only what teaches most of `plan`, and fits every model to it.
+
+    Ends after `budget` runs (a placement with a number of computing cores each), or as soon as nine of
+    ten predictions have a 90 % interval of at most the relative `half_width`, or when no further run fits
+    into `seconds` (0: no limit). `run` names the new run folder, `out` the model's file (default:
+    models/NAME.json in the run folder); the rest as of `elbowroom.run`.
+    """
+
+def calibrate_for_jobs(
+    run: Run | Path | str,
+    out: Path | str | None = None,
+    *,
+    repeat: int = 5,
+    mpi: str | None = None,
+    dry_run: bool = False,
+    seconds: float = 0.1,
+    tell: Callable[[str], object] = ...,
+) -> Model:
+    """Measures what the cores of this machine get from memory and what plain stores move over its bus,
+    and fits its model to that and to a run of it.
+
+    `out`: default as `fit`. UsageError for a run of another machine or of a virtual one, MachineError
+    where the probe fails.
     """
 
 def compare(
@@ -200,6 +250,58 @@ def explain(
     to explain.
     """
 
+def fit(
+    run: Run | Path | str | Sequence[Run | Path | str],
+    out: Path | str | None = None,
+    *,
+    kernel: str | None = None,
+    size: int | None = None,
+    sms: int | None = None,
+    computing: Callable[[FitData], Sequence[LoadRow]] | None = None,
+    store_factor: StoreFactor | None = None,
+) -> Model:
+    """Fits every model that a run allows, or several of one machine together, and writes M.json (default:
+    models/NAME.json in the folder of the first run). `computing`: more measured loads, for that run's
+    data; `sms`: multiprocessors of the accelerator, where runs of one do not say it; `store_factor`:
+    bytes on the memory bus for a byte of a plain store, if it was measured apart from the runs.
+
+    UsageError where none can be fitted, the runs hold one point only, or are of different machines.
+    """
+
+def forecast_colocation(
+    profiles: Sequence[str | Path],
+    *,
+    half: bool = False,
+    curve: str | Path | None = None,
+    model: Model | str | Path | None = None,
+    memory: Sequence[str] = (),
+    cache: Sequence[str] = (),
+    llc: str | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    offsets: int = 32,
+) -> ForecastDocument:
+    """Replays the jobs of these profiles on shared NICs, pair by pair; nothing is run.
+
+    `curve`: a file of `profile calibrate`; without it the NIC is the one that `network_intervals`
+    assumes. `half`: each job has half of its ranks on a node, on twice the nodes, and is compared with
+    itself on all. `model`: a FLOW model of the machine, for memory and last-level cache; `memory`
+    (`job=6.2GB/s`) and `cache` (`job=20MiB@30GB/s`) state what counters do not say, `llc` the size of the
+    last-level cache. UsageError for what is no profile, and for a model of another machine.
+    """
+
+def import_curves(
+    path: Path | str,
+    out: Path | str,
+    *,
+    kernel: str | None = None,
+    size: int | None = None,
+    command: Sequence[str] = (),
+) -> Run:
+    """Makes a run folder of curves measured with something else; `kernel` and `size` (bytes) say what the
+    file does not.
+    """
+
 def list_runs(
     folder: Path | str = "runs",
 ) -> list[ListedRun]:
@@ -207,6 +309,40 @@ def list_runs(
 
     Raises UsageError where there is no such folder.
     """
+
+def measure_pairs(
+    apps: Path | str,
+    out: Path | str | None = None,
+    *,
+    repetitions: int = 3,
+    resume: bool = False,
+    dry_run: bool = False,
+    timeout: float | None = None,
+    seed: int = 1,
+    curve: Path | str | None = None,
+    tell: Callable[[str], object] = ...,
+) -> MeasuredMatrix:
+    """Runs all applications of a file alone, on half of the cores, and in pairs, into the folder `out`;
+    the matrix, which is written there too (matrix.csv, half.csv, matrix.json).
+
+    `timeout`: seconds that a run, or a pair, may take; `resume`: goes on with a measurement that was
+    stopped; `curve`: the NIC of the forecast, a file of `profile calibrate`. `tell` gets lines of
+    progress. UsageError for applications that cannot be measured, MachineError where one fails or prints
+    no time. What was measured before an error or an interrupt is kept.
+    """
+
+def plan_colocation(
+    apps: Path | str,
+    out: Path | str | None = None,
+    *,
+    repetitions: int = 3,
+    resume: bool = False,
+    timeout: float | None = None,
+    seed: int = 1,
+    curve: Path | str | None = None,
+    tell: Callable[[str], object] = ...,
+) -> PlannedRuns:
+    """What would be run; nothing is."""
 
 def resume(
     resume: Path | str,
@@ -285,6 +421,31 @@ def run(
 
     `resume`: measures what an interrupted run still lacks, within `budget` seconds from now; without it,
     in what is left of the run's own budget.
+    """
+
+def simulate(
+    machine: str,
+    *,
+    cores: Sequence[int] | str | None = None,
+    comp_node: int = 0,
+    comm_node: int = 0,
+    kernel: Pattern = "nt",
+    intensity: float = 0.0,
+    direction: Direction = "receive",
+    sizes: Sequence[int | None] | str = (),
+    comm_threads: int = 1,
+    far_thread: bool = False,
+    copy: float | None = None,
+    settings: Iterable[tuple[str, str]] = (),
+    seed: int = 1,
+    out: Path | str | None = None,
+) -> Simulated:
+    """Both sides alone and together for each number of `cores` of the first socket (default: all) and
+    each message size in bytes (none, or None: one endless message).
+
+    `intensity` in flop/B, `copy` the MB/s that an accelerator would write to `comp_node` alone,
+    `far_thread`: the communication threads are not on the NIC's socket. UsageError for what the machine
+    has not; MachineError when the simulator cannot be built.
     """
 
 def study(

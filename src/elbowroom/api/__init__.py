@@ -29,27 +29,18 @@ PUBLIC = {
         "elbowroom.verbs.broadcasts": ("simulate_broadcast", "tune_broadcasts"),
         "elbowroom.verbs.broadcast_bench": ("bench_broadcasts",),
         "elbowroom.launch.simulator": ("simulate_factorization",),
-        "elbowroom.api.calibration": (
-            "Calibrated",
-            "calibrate",
-            "evaluate",
-            "fit",
-            "import_curves",
-            "resume_calibration",
-        ),
-        "elbowroom.api.colocation": (
+        "elbowroom.verbs.fit": ("evaluate", "fit", "import_curves"),
+        "elbowroom.verbs.calibrate": ("Calibrated", "calibrate", "resume_calibration"),
+        "elbowroom.verbs.colocate": (
             "load_schedule",
             "pair_applications",
             "save_matrix_figure",
-            "save_pairing",
-            "save_schedule",
             "save_slurm_script",
             "schedule_jobs",
         ),
-        "elbowroom.api.colocation_forecast": ("forecast_colocation", "save_forecast"),
-        "elbowroom.api.colocation_measurement": ("measure_pairs", "plan_colocation"),
+        "elbowroom.verbs.colocate_predict": ("forecast_colocation",),
+        "elbowroom.verbs.colocate_measure": ("calibrate_for_jobs", "measure_pairs", "plan_colocation"),
         "elbowroom.launch.nic": ("NicSettings", "run_behind_nic"),
-        "elbowroom.api.job_calibration": ("calibrate_for_jobs",),
         "elbowroom.api.network_calibration": ("calibrate_network", "load_calibration", "save_calibration"),
         "elbowroom.verbs.diagnosis": ("diagnose",),
         "elbowroom.verbs.explain": ("explain", "explanation_figures"),
@@ -63,7 +54,7 @@ PUBLIC = {
         ),
         "elbowroom.verbs.compare": ("compare",),
         "elbowroom.verbs.run": ("dry_run", "resume", "run"),
-        "elbowroom.api.gpu_models": ("predict_cases", "read_cases"),
+        "elbowroom.verbs.gpu_models": ("predict_cases", "read_cases"),
         "elbowroom.verbs.model_file": (
             "Evaluation",
             "Model",
@@ -82,12 +73,12 @@ PUBLIC = {
         "elbowroom.verbs.run_folder": ("Run", "open", "step_table"),
         "elbowroom.verbs.show": ("ListedRun", "list_runs"),
         "elbowroom.verbs.schema": ("schema", "schema_names"),
-        "elbowroom.api.simulation": (
+        "elbowroom.verbs.simulate": (
             "simulate",
             "simulated_figure",
             "simulated_node",
         ),
-        "elbowroom.api.steps": (
+        "elbowroom.verbs.overlap": (
             "best_split",
             "overlap",
             "overlap_predicted",
@@ -118,7 +109,7 @@ PUBLIC = {
 __all__ = sorted(PUBLIC)
 
 
-_MOVED = {"models": "model_file", "runs": "run_folder"}
+_MOVED = {"gpu_models": "gpu_models", "models": "model_file", "runs": "run_folder"}
 """Modules of `verbs` that modules of `cli` still name by `api`, until these are declared in `verbs` too."""
 
 

@@ -9,11 +9,11 @@ import click
 
 from elbowroom import api
 from elbowroom.cli.console import print_json
-from elbowroom.cli.gpu_tables import print_cases
 from elbowroom.errors import UsageError
+from elbowroom.verbs.model_tables import print_cases
 
 if TYPE_CHECKING:
-    from elbowroom.api.gpu_models import DeviceCase
+    from elbowroom.verbs.gpu_models import DeviceCase
     from elbowroom.verbs.model_file import Model
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.cli import model_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.gpu_prediction import asked, gpu_options, predict_cases
-from elbowroom.cli.model_tables import print_flags, shape_line, span
 from elbowroom.cli.options import FIGURE, command, json_option
 from elbowroom.cli.run_options import MODEL
 from elbowroom.errors import UsageError
 from elbowroom.quantities import format_size, number, parse_size, plural
+from elbowroom.verbs import model_tables
+from elbowroom.verbs.model_tables import print_flags, shape_line, span
 
 if TYPE_CHECKING:
     from pathlib import Path

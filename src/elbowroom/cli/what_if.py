@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from elbowroom import api
-from elbowroom.cli import blas
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.options import command, json_option
 from elbowroom.quantities import percent, short_time
+from elbowroom.verbs.fit import one_thread
 
 if TYPE_CHECKING:
     from elbowroom.api.what_if import Change, WhatIf
@@ -54,7 +54,7 @@ def what_if(
 
     Each change by itself, with the 90 % interval of the model.
     """
-    blas.one_thread()
+    one_thread()
     found = api.predict_changes(
         directory,
         model,

@@ -46,6 +46,7 @@ from elbowroom.measure.session import (
 from elbowroom.measure.source import Source, Where, choose
 from elbowroom.models import next_run as choosing
 from elbowroom.models.curves import Curves, Situation
+from elbowroom.models.document import Document
 from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.run_data import Layout, collect, layout_of, situation
@@ -406,3 +407,17 @@ class _AdaptiveLoop:
             seconds=estimate(measured, order_units(measured, plan.repetitions, plan.seed)),
             full_seconds=estimate(whole, order_units(whole, plan.repetitions, plan.seed)),
         )
+
+
+class CalibrationDocument(AdaptiveResult, frozen=True, kw_only=True):
+    """What `calibrate --json` prints: how it went, the files, and the model in `file`."""
+
+    schema: str = "elbowroom/calibrate"
+    version: int = 1
+    run: str
+    file: str | None
+    saved: str
+    unknown: tuple[str, ...]
+    trusted: bool
+    virtual: bool
+    model: Document | None

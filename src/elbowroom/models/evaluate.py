@@ -14,6 +14,7 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation, Streams
 from elbowroom.models.load import NORMAL_90, Prediction
+from elbowroom.models.published import MachineErrors
 from elbowroom.models.threshold.law import Threshold, predict
 from elbowroom.stats.interval import Interval
 
@@ -221,3 +222,17 @@ def _holds(interval: Interval, measured: float, spread: float) -> bool:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+class EvaluationDocument(ErrorTable, frozen=True, kw_only=True):
+    """What `evaluate --json` prints: the table, what to know about it, and the published errors of a machine
+    of the thesis.
+    """
+
+    schema: str = "elbowroom/evaluate"
+    version: int = 1
+    run: str
+    model: str
+    notes: tuple[str, ...]
+    published: MachineErrors | None
+    files: tuple[str, ...]

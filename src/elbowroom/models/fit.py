@@ -229,3 +229,12 @@ def _other_sizes(sizes: MessageSize) -> str:
         f"misses the bandwidths alone of {len(sizes.sizes)} sizes by {sizes.misfit:.1%} on average; beside "
         "computations it is not checked."
     )
+
+
+class FitDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `fit --json` prints: the file that was written, and the model in it."""
+
+    schema: str = "elbowroom/fit"
+    version: int = 1
+    file: str
+    model: Document

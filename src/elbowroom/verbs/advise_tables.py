@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from elbowroom.cli.console import console, new_table, print_wrapped
-from elbowroom.cli.model_tables import shape_line
 from elbowroom.quantities import format_size, number, percent, short_time, with_span
+from elbowroom.verbs.model_tables import shape_line
 
 if TYPE_CHECKING:
     from elbowroom.advise.advice import Advice, Choice, Configuration

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from elbowroom import api
-from elbowroom.cli import blas
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.options import DURATION, NOISY, REPEAT, Output
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.quantities import format_size, parse_duration, percent, plural, short_time
 from elbowroom.verbs.advise_tables import print_advice, print_compared
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, option
+from elbowroom.verbs.fit import one_thread
 from elbowroom.verbs.run_options import timeout_option
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Diagnose(Verb):
         self._check()
         if self.dry_run:
             return super().execute(as_json)
-        blas.one_thread()
+        one_thread()
         if self.profile is not None:
             return self._diagnose(self.profile, None, as_json)
         folder = self.profile_out or str(new_folder())

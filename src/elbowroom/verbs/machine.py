@@ -213,7 +213,7 @@ def _document(definition: Definition, file: str | None = None) -> VirtualMachine
 def _print(definition: Definition) -> None:
     import msgspec
 
-    from elbowroom.cli.model_tables import UNITS, shape_line
+    from elbowroom.verbs.model_tables import UNITS, shape_line
 
     print_wrapped(shape_line(definition.shape), style="bold")
     if not isinstance(definition.notes, msgspec.UnsetType):

@@ -9,13 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from elbowroom.api.calibration import calibrate, fit, resume_calibration
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.measure.budgets import smallest_budget
 from elbowroom.models.registry import fitted_models
 from elbowroom.quantities import duration, format_size
+from elbowroom.verbs.calibrate import calibrate, resume_calibration
+from elbowroom.verbs.fit import fit
 from elbowroom.verbs.model_file import Model, load_model
 from elbowroom.verbs.run import dry_run, resume, run
 from elbowroom.verbs.run_folder import Run, open
@@ -157,7 +158,8 @@ def _calibrated(folder: Path, size: int, budget: float, tell: Callable[[str], ob
     goal: dict[str, Any] = {"budget": BUDGET, "half_width": HALF_WIDTH, "seconds": budget, "report": False}
     if (folder / "manifest.json").exists():
         return resume_calibration(folder, tell=tell, **goal).run
-    return calibrate(run=str(folder), overrides=Overrides(sizes=(size,)), tell=tell, **goal).run
+    done: Run = calibrate(run=str(folder), overrides=Overrides(sizes=(size,)), tell=tell, **goal).run
+    return done
 
 
 def _measured(

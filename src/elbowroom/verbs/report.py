@@ -127,7 +127,7 @@ class Export(_WriteFiles):
 
     def do(self) -> list[Path]:
         """Writes the files; returns their paths."""
-        from elbowroom.api.gpu_models import export_penalties
+        from elbowroom.verbs.gpu_models import export_penalties
         from elbowroom.verbs.model_file import load_model
         from elbowroom.verbs.run_folder import open
 

@@ -12,8 +12,12 @@ MODULES = {
     "BroadcastEntry": "broadcast_bench",
     "Advice": "advise",
     "Explanation": "explain",
+    "ForecastDocument": "colocate_predict",
     "GpuAdvice": "advise",
     "NetworkDocument": "broadcasts",
+    "Pairing": "colocate",
+    "SchedulePlan": "colocate",
+    "Simulated": "simulate",
 }
 """By type of result, of a list by that of its items: the module of this package whose `save` writes it."""
 

@@ -29,7 +29,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "measured broadcasts: one entry of what `broadcast bench --json` prints",
         "broadcast.measured:BroadcastEntry",
     ),
-    "calibrate": ("calibration: what `calibrate --json` prints", "api.calibration:CalibrationDocument"),
+    "calibrate": ("calibration: what `calibrate --json` prints", "measure.adaptive:CalibrationDocument"),
     "compare": ("comparison of runs: what `compare --json` prints", "results.comparison:Comparison"),
     "diagnosis": ("diagnosed program: what `diagnose --json` prints", "verbs.diagnosis:Diagnosis"),
     "doctor": ("this machine: what `doctor --json` prints", "machine.doctor:Diagnoses"),
@@ -40,8 +40,8 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "error": ("error: what a command that fails prints with --json", "api.failure:ErrorDocument"),
     "explanation": ("explanation: what `explain --json` prints", "explain.explanation:Explanation"),
-    "evaluate": ("errors of models: what `evaluate --json` prints", "api.calibration:EvaluationDocument"),
-    "fit": ("fitted models: what `fit --json` prints", "api.calibration:FitDocument"),
+    "evaluate": ("errors of models: what `evaluate --json` prints", "models.evaluate:EvaluationDocument"),
+    "fit": ("fitted models: what `fit --json` prints", "models.fit:FitDocument"),
     "files": ("files that a command wrote: what `export --json` prints", "verbs.report:FileList"),
     "gpu-advice": (
         "advice for a job of an accelerator: what `advise --json` prints",
@@ -49,7 +49,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "gpu-evaluate": (
         "errors of an accelerator's model: what `evaluate --json` prints",
-        "api.gpu_models:GpuEvaluationDocument",
+        "verbs.gpu_models:GpuEvaluationDocument",
     ),
     "gpu-penalties": (
         "slowdowns of kernels and copies: what `export --format gpu-penalties` writes",
@@ -57,7 +57,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "gpu-prediction": (
         "predicted cases on an accelerator: what `predict --gpu --json` prints",
-        "api.gpu_models:GpuPredictionDocument",
+        "verbs.gpu_models:GpuPredictionDocument",
     ),
     "job": (
         "job.toml: what a job does, how it runs now, and what it may choose",
@@ -77,9 +77,9 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     "model": ("M.json: models fitted to a run", "models.document:Document"),
     "overlap": (
         "overlapped steps: what `overlap --json` prints",
-        "api.step_documents:StepDocument",
-        "api.step_documents:PredictedStepDocument",
-        "api.step_documents:StepTableDocument",
+        "models.overlap.documents:StepDocument",
+        "models.overlap.documents:PredictedStepDocument",
+        "models.overlap.documents:StepTableDocument",
     ),
     "colocation": (
         "measured slowdowns of pairs: what `colocate measure --json` prints",
@@ -87,11 +87,11 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "colocation-plan": (
         "what `colocate measure --dry-run --json` prints",
-        "api.colocation_measurement:PlannedRuns",
+        "verbs.colocate_measure:PlannedRuns",
     ),
     "colocation-forecast": (
         "slowdowns of pairs: what `colocate predict --json` prints",
-        "api.colocation_forecast:ForecastDocument",
+        "verbs.colocate_predict:ForecastDocument",
     ),
     "nic-calibration": (
         "a calibrated NIC: what `profile calibrate` prints and writes",
@@ -128,10 +128,10 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "schedule.plan:SchedulePlan",
     ),
     "show": ("results of a run: what `show --json` prints", "verbs.run_folder:show_type"),
-    "simulate": ("simulated curves: what `simulate --json` prints", "api.simulation:SimulationDocument"),
+    "simulate": ("simulated curves: what `simulate --json` prints", "virtual.simulated:SimulationDocument"),
     "simulated-node": (
         "simulated node: what `simulate --parameters --json` prints",
-        "api.simulation:NodeDocument",
+        "virtual.simulated:NodeDocument",
     ),
     "study": ("study of a paper: what `study --json` prints", "studies.document:StudyDocument"),
     "study-folder": ("study.json of a study's folder", "measure.study:StudyFolder"),

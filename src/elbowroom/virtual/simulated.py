@@ -4,7 +4,12 @@ who loses first, and at which n.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
+
+from elbowroom.models.curves import Shape
+from elbowroom.virtual.request_node import PARAMETERS, Parameter, SimulatedNode
 
 
 class SourceResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,3 +168,70 @@ def who(onset: LossOnset, curve: Curve) -> str:
 def count_cores(n: int | None) -> str:
     """`1 core`, `2 cores`."""
     return "1 core" if n == 1 else f"{n} cores"
+
+
+class Simulated(NamedTuple):
+    """A node, and a curve over n for every message size, in order, with what it shows."""
+
+    node: SimulatedNode
+    curves: tuple[Curve, ...]
+    findings: tuple[LossOnset, ...]
+
+
+class CurveFinding(LossOnset, frozen=True, kw_only=True):
+    """What a curve shows, and who loses `first`."""
+
+    first: str
+
+
+class ShownCurve(Curve, frozen=True, kw_only=True):
+    """A curve, and what it shows."""
+
+    finding: CurveFinding
+
+
+class SimulationDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `simulate --json` prints."""
+
+    schema: str = "elbowroom/simulate"
+    version: int = 1
+    virtual: bool = True
+    node: SimulatedNode
+    curves: tuple[ShownCurve, ...]
+
+
+class NodeParameter(Parameter, frozen=True, kw_only=True):
+    """A parameter, and its value of a node; None: not known."""
+
+    value: float | str | None
+
+
+class NodeDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `simulate --parameters --json` prints."""
+
+    schema: str = "elbowroom/simulated-node"
+    version: int = 1
+    virtual: bool = True
+    machine: Shape
+    parameters: tuple[NodeParameter, ...]
+
+
+def simulation_document(simulated: Simulated) -> SimulationDocument:
+    """Simulated curves as one document."""
+    curves = (
+        ShownCurve(**msgspec.structs.asdict(curve), finding=_finding(finding))
+        for curve, finding in zip(simulated.curves, simulated.findings, strict=True)
+    )
+    return SimulationDocument(node=simulated.node, curves=tuple(curves))
+
+
+def node_document(node: SimulatedNode) -> NodeDocument:
+    """A simulated node with the values of its parameters."""
+    parameters = (
+        NodeParameter(**msgspec.structs.asdict(item), value=getattr(node, item.name)) for item in PARAMETERS
+    )
+    return NodeDocument(machine=node.shape, parameters=tuple(parameters))
+
+
+def _finding(onset: LossOnset) -> CurveFinding:
+    return CurveFinding(first=onset.first, **msgspec.structs.asdict(onset))

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from elbowroom.api.colocation_forecast import ForecastDocument, forecast_colocation
-from elbowroom.api.memory_use import parse_rate, parse_uses
 from elbowroom.errors import UsageError
 from elbowroom.profile.manifest import FILE, MANIFEST, Manifest
 from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
+from elbowroom.verbs.colocate_predict import ForecastDocument, forecast_colocation
+from elbowroom.verbs.memory_use import parse_rate, parse_uses
 from elbowroom.verbs.model_file import Model
 from made_node_model import node_model
 from made_profiles import MS, START_NS, MadeJob

@@ -11,9 +11,9 @@ import pytest
 
 from elbowroom import cli
 from elbowroom.advise.gpu_job import GpuAdvice
-from elbowroom.api.gpu_models import GpuPredictionDocument
 from elbowroom.models.gpu.model import PenaltyTable
 from elbowroom.store.models import write_model
+from elbowroom.verbs.gpu_models import GpuPredictionDocument
 from gpu_samples import document, published_part, two_node_part
 
 JOB = Path(__file__).parents[3] / "docs" / "guide" / "gpu-job.toml"

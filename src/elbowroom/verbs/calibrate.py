@@ -1,0 +1,287 @@
+"""`elbowroom calibrate`: a model from few points, each chosen for the most information."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from elbowroom.cli.console import chatter, console, new_table, print_wrapped
+from elbowroom.cli.options import Output
+from elbowroom.errors import UsageError
+from elbowroom.files import check_writable
+from elbowroom.quantities import duration
+from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option, request_of
+from elbowroom.verbs.fit import one_thread
+from elbowroom.verbs.run_options import (
+    Launching,
+    PlanChanges,
+    Virtual,
+    place,
+    seed_option,
+    timeout_option,
+)
+
+if TYPE_CHECKING:
+    from elbowroom.measure.adaptive import AdaptiveResult
+    from elbowroom.measure.planned_starts import PlannedStart
+    from elbowroom.measure.prepared import Request
+    from elbowroom.verbs.model_file import Model
+    from elbowroom.verbs.run_folder import Run
+
+REASONS = {
+    "narrow": "the intervals are narrow enough",
+    "budget": "the budget is used up",
+    "complete": "every point of the full sweep was measured",
+    "nothing": "no point gave bandwidths that a model can be fitted to",
+}
+
+
+class Calibrated(NamedTuple):
+    """A calibrated machine: the run folder, how it went, and the model; None where the runs allow none, and
+    `unknown` says why among the other things that could not be learned here, one sentence each.
+    """
+
+    run: Run
+    calibration: AdaptiveResult
+    model: Model | None
+    unknown: tuple[str, ...]
+
+
+class Calibrate(Verb):
+    """Measure a few points, each chosen for the most information, and fit the models to them.
+
+    Starts with a few placements and numbers of computing cores, fits a model, and then measures the point
+    that narrows the predictions most. Reports the time saved compared to measuring every point.
+    """
+
+    name = "calibrate"
+    resumed = "calibration"
+
+    budget: int = option(type=int, default=24, metavar="RUNS", help="Measure at most this many points.")
+    half_width: float = option(
+        type=float,
+        default="3.0",
+        parse=lambda percent: float(percent) / 100,
+        metavar="PERCENT",
+        help="Stop when nine of ten 90 % intervals are at most ±PERCENT.",
+    )
+    out: Path | str | None = option(
+        "-o",
+        "--out",
+        type=Output(".json", bare=True),
+        metavar="M.json",
+        help="Default: models/NAME.json in the run folder.",
+    )
+    run: str | None = option(
+        metavar="RUN",
+        fixed_at_start=True,
+        help="Folder of the run; default runs/calibrate-DATE. Never overwritten.",
+    )
+    resume: Path | str | None = option(
+        metavar="RUN",
+        in_python=False,
+        help="Continue a calibration, for instance with a smaller --half-width.",
+    )
+    plan: str = option(
+        default="model",
+        show_default=False,
+        fixed_at_start=True,
+        metavar="PLAN",
+        help="Plan whose points to choose from; default: model.",
+    )
+    virtual: Virtual = included(Virtual, fixed_at_start=True)
+    changes: PlanChanges = included(
+        PlanChanges,
+        only=("kernels", "sizes", "repeat", "settings", "overrides"),
+        own={
+            "kernels": {"metavar": "KERNEL", "help": "Computing kernel; default: the plan's."},
+            "sizes": {"metavar": "SIZE", "help": "Message size: 64MB; default: the plan's."},
+        },
+        fixed_at_start=True,
+    )
+    launching: Launching = included(Launching)
+    seed: int | None = seed_option("Seed of the order, of the draws and of the noise.", fixed_at_start=True)
+    patience: float | None = timeout_option()
+    report: bool = option("--no-report", default=True, help="Write no report.html.")
+    dry_run: bool = dry_run_option(fixed_at_start=True)
+    seconds: float = 0.0
+    command: Sequence[str] = ()
+    tell: Callable[[str], object] = chatter
+
+    def do(self) -> Calibrated:
+        """Measures only what teaches most of `plan`, and fits every model to it.
+
+        Ends after `budget` runs (a placement with a number of computing cores each), or as soon as nine of
+        ten predictions have a 90 % interval of at most the relative `half_width`, or when no further run fits
+        into `seconds` (0: no limit). `run` names the new run folder, `out` the model's file (default:
+        models/NAME.json in the run folder); the rest as of `elbowroom.run`.
+        """
+        from elbowroom.measure import adaptive
+        from elbowroom.verbs.run_folder import Run
+
+        goal = adaptive.Goal(budget=self.budget, half_width=self.half_width, seconds=self.seconds)
+        if self.out is not None:
+            check_writable(Path(self.out))
+        if self.resume is None:
+            folder, results, calibration = adaptive.start(self._request(), goal, self.tell)
+        else:
+            folder, results, calibration = adaptive.resume(
+                Path(self.resume), goal, self.tell, where=place(self.launching), patience=self.patience
+            )
+        return self._fitted(Run(folder, results), calibration)
+
+    def _request(self) -> Request:
+        from elbowroom.measure.prepared import Request
+
+        return Request(
+            plan=self.plan,
+            overrides=self.changes.as_overrides(),
+            where=place(self.launching, self.virtual, self.seed),
+            out=self.run,
+            seed=self.seed,
+            patience=self.patience,
+            command=tuple(self.command),
+        )
+
+    def _fitted(self, run: Run, calibration: AdaptiveResult) -> Calibrated:
+        """The model of the run, then its report, which shows the model too."""
+        from elbowroom.verbs.run_models import default_path, fit_runs
+
+        unknown = [f"{note.what}: {note.reason}" for note in run.manifest.notes]
+        model = None
+        try:
+            # One point may be all that a small machine has; the model says how little it knows.
+            model = fit_runs([run])
+        except UsageError as error:
+            unknown.append(f"no model: {error.sentence()}")
+        else:
+            model.save(self.out if self.out is not None else default_path(run))
+            unknown += model.validity
+        if self.report:
+            run.report()
+        return Calibrated(run, calibration, model, tuple(unknown))
+
+    def planned_starts(self) -> Iterator[PlannedStart]:
+        """The points of the plan that it would measure at most."""
+        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.verbs.run import dry_run
+
+        launching, virtual = self.launching, self.virtual
+        prepared = dry_run(
+            self.plan,
+            overrides=self.changes.as_overrides(),
+            launcher=launching.launcher,
+            mpi=launching.mpi,
+            hosts=launching.hosts,
+            hostfile=launching.hostfile,
+            machine=virtual.machine,
+            noise=virtual.noise,
+            seed=self.seed,
+        )
+        points = len(prepared.expansion.points)
+        yield PlannedStart(
+            what=f"at most {min(self.budget, points)} of {points} points of the plan {self.plan}, "
+            f"{prepared.plan.repetitions} repetitions each",
+            commands=prepared.commands,
+            seconds=prepared.seconds * min(1.0, self.budget / points),
+        )
+
+    @contextmanager
+    def in_shell(self, as_json: bool) -> Iterator[Calibrate]:
+        """On one thread of the linear algebra library, with the words that were typed."""
+        one_thread()
+        yield self.with_fields(command=("elbowroom", *sys.argv[1:]))
+
+    def document(self, result: Calibrated) -> Any:
+        """How it went, the files and the model."""
+        import msgspec
+
+        from elbowroom.measure.adaptive import CalibrationDocument
+
+        return CalibrationDocument(
+            **msgspec.structs.asdict(result.calibration),
+            run=str(result.run.path),
+            file=None if result.model is None else str(result.model.path),
+            saved=saved(result.calibration),
+            unknown=result.unknown,
+            trusted=result.run.verdict.trusted,
+            virtual=result.run.machine.virtual,
+            model=None if result.model is None else result.model.document,
+        )
+
+    def print(self, result: Calibrated) -> None:
+        """The chosen points, the width of the intervals, and what the model does not know."""
+        _print_calibrated(result)
+
+    def trusted(self, result: Calibrated) -> bool:
+        """Whether the run is."""
+        return result.run.verdict.trusted
+
+
+calibrate = function_of(Calibrate)
+
+
+def resume_calibration(path: Path | str, **options: Any) -> Calibrated:
+    """Goes on with a calibration that was stopped, or one that shall use more runs or be narrower; `options`:
+    `budget`, `half_width`, `seconds`, `out`, `patience`, `report`, `tell` and where to measure, as of
+    `calibrate`.
+    """
+    result: Calibrated = request_of(Calibrate, {"resume": path, **options}).do()
+    return result
+
+
+def saved(calibration: AdaptiveResult) -> str:
+    """What was measured against the full sweep, in a sentence."""
+    if calibration.runs == calibration.full_runs:
+        plural = "s" if calibration.runs != 1 else ""
+        return f"{calibration.runs} point{plural} measured, which is every point: nothing was saved."
+    return (
+        f"{calibration.runs} points instead of {calibration.full_runs}: about "
+        f"{duration(calibration.seconds)} of measuring instead of {duration(calibration.full_seconds)}."
+    )
+
+
+def _print_calibrated(done: Calibrated) -> None:
+    from elbowroom.verbs.model_tables import calibration_line, shape_line
+    from elbowroom.verbs.run_tables import machine_line
+
+    calibration = done.calibration
+    if done.model is None:
+        print_wrapped(machine_line(done.run.machine), style="bold")
+    else:
+        print_wrapped(shape_line(done.model.machine), style="bold")
+        print_wrapped(calibration_line(done.model.document.calibration))
+    print()
+    table = new_table(
+        ("run", "right"), ("comp node", "right"), ("comm node", "right"), ("n", "right"), ("chosen", "")
+    )
+    for number, step in enumerate(calibration.steps, start=1):
+        at = step.situation
+        cores = f"{at.n}+{at.n_other}" if at.n_other else str(at.n)
+        why = "initial point" if step.width is None else f"90 % intervals were ±{step.width:.1%}"
+        table.add_row(str(number), str(at.comp_node), str(at.comm_node), cores, why)
+    console().print(table)
+    print()
+    if calibration.width is not None and done.model is not None:
+        goal = f"(goal: {calibration.goal.half_width:.1%})"
+        print_wrapped(
+            f"Nine of ten 90 % intervals are at most ±{calibration.width:.1%} {goal}: "
+            f"{REASONS[calibration.reason]}."
+        )
+    else:
+        print_wrapped(f"{REASONS[calibration.reason][:1].upper()}{REASONS[calibration.reason][1:]}.")
+    print_wrapped(saved(calibration), style="bold")
+    if not done.run.verdict.trusted:
+        print_wrapped(f"Cannot be trusted: {done.run.verdict.reasons[0]}", style="bold yellow")
+    if done.unknown:
+        print()
+        print_wrapped("What the model does not know, and its limits:")
+    for sentence in done.unknown:
+        print_wrapped(f"- {sentence}", indent="  ")
+    print()
+    print_wrapped(f"run: {done.run.path}")
+    if done.model is not None:
+        print_wrapped(f"model: {done.model.path}")

@@ -1,0 +1,191 @@
+"""`elbowroom colocate predict`: what jobs cost each other on shared nodes, from profiles of each alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations_with_replacement
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.options import Output
+from elbowroom.errors import UsageError
+from elbowroom.files import write_atomically
+from elbowroom.verbs.declaration import Verb, argument, function_of, option
+
+if TYPE_CHECKING:
+    from elbowroom.profile.analysis import Analysis
+    from elbowroom.profile.forecast import Forecast
+    from elbowroom.verbs.model_file import Model
+
+PERCENT = 100.0
+
+
+class Slowdown(msgspec.Struct, frozen=True, kw_only=True):
+    """Duration together by duration alone, with a 90 % interval over the offsets of both jobs."""
+
+    value: float
+    low: float
+    high: float
+
+
+class ForecastPair(msgspec.Struct, frozen=True, kw_only=True):
+    """Two jobs on the same nodes."""
+
+    a: str
+    b: str
+    slowdown_a: Slowdown
+    slowdown_b: Slowdown
+
+
+class ForecastDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `colocate predict --json` prints: all pairs, each job also with itself. `half`: of the profiled
+    ranks of a node each job keeps half, on twice the nodes. `notes`: what was left out.
+    """
+
+    schema: str = "elbowroom/colocation-forecast"
+    version: int = 1
+    half: bool
+    jobs: tuple[str, ...]
+    pairs: tuple[ForecastPair, ...]
+    notes: tuple[str, ...]
+
+    def csv(self) -> str:
+        """As `colocate schedule --matrix` reads it: columns are the jobs that are slowed down."""
+        percent = {}
+        for pair in self.pairs:
+            percent[pair.b, pair.a] = PERCENT * pair.slowdown_a.value
+            percent[pair.a, pair.b] = PERCENT * pair.slowdown_b.value
+        lines = [",".join(("companion", *self.jobs))]
+        for row in self.jobs:
+            lines.append(",".join((row, *(f"{percent[row, column]:.2f}" for column in self.jobs))))
+        return "\n".join(lines) + "\n"
+
+
+class PredictColocation(Verb):
+    """Predict what jobs cost each other on shared nodes, from profiles of each alone.
+
+    Replays each pair on one NIC per node, at random offsets. No pair is run. With --model both also share the
+    node's memory and last-level cache; without counters state what the jobs do there.
+    """
+
+    name = "colocate predict"
+
+    profiles: Sequence[str | Path] = argument(nargs=-1, metavar="PROFILE...")
+    half: bool = option(default=False, help="Each job has half of its ranks on a node, on twice the nodes.")
+    curve: str | Path | None = option(
+        metavar="FILE", help="NIC by `profile calibrate -o`; default: from the profiles."
+    )
+    model: Model | str | Path | None = option(
+        metavar="M.json", help="FLOW model of the machine, for memory and last-level cache."
+    )
+    memory: Sequence[str] = option(
+        default=(),
+        metavar="JOB=RATE",
+        help="Memory traffic on a node while JOB computes: cg=6.2GB/s.",
+    )
+    cache: Sequence[str] = option(
+        default=(),
+        metavar="JOB=SIZE@RATE",
+        help="What JOB reuses on a node, and how fast: cg=20MiB@30GB/s.",
+    )
+    llc: str | None = option(
+        metavar="SIZE", help="Last-level cache that jobs share; default: the profiled host's."
+    )
+    seed: int = option(type=click.IntRange(min=0), default=0, help="Of the offsets.")
+    out: str | Path | None = option(
+        "-o", "--out", type=Output(".csv"), metavar="M.csv", help="Write it for `schedule --matrix`."
+    )
+    offsets: int = 32
+
+    def do(self) -> ForecastDocument:
+        """Replays the jobs of these profiles on shared NICs, pair by pair; nothing is run.
+
+        `curve`: a file of `profile calibrate`; without it the NIC is the one that `network_intervals`
+        assumes. `half`: each job has half of its ranks on a node, on twice the nodes, and is compared with
+        itself on all. `model`: a FLOW model of the machine, for memory and last-level cache; `memory`
+        (`job=6.2GB/s`) and `cache` (`job=20MiB@30GB/s`) state what counters do not say, `llc` the size of the
+        last-level cache. UsageError for what is no profile, and for a model of another machine.
+        """
+        from elbowroom.api.network_calibration import load_curve
+        from elbowroom.profile.analysis import analyse
+        from elbowroom.profile.forecast import forecast
+        from elbowroom.profile.profile import read_profile
+        from elbowroom.verbs.memory_use import contention_of
+
+        _check_options(self.model, self.memory, self.cache, self.llc)
+        names = [Path(one).name.removesuffix(".prof") for one in self.profiles]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError("names two profiles", field="profiles", value=name, hint="rename a folder")
+        nic = None if self.curve is None else load_curve(self.curve)
+        jobs: dict[str, Analysis] = {
+            name: analyse(read_profile(Path(folder)), nic)
+            for name, folder in zip(names, self.profiles, strict=True)
+        }
+        contention = None
+        if self.model is not None:
+            contention = contention_of(
+                self.model, jobs, memory=self.memory, cache=self.cache, llc=self.llc, half=self.half
+            )
+        pairs, notes = [], dict[str, None]()
+        for a, b in combinations_with_replacement(names, 2):
+            predicted = forecast(
+                jobs[a],
+                jobs[b],
+                contention=contention,
+                half=self.half,
+                offsets=self.offsets,
+                seed=self.seed,
+            )
+            slower = (_slowdown(predicted.slowdown_a), _slowdown(predicted.slowdown_b))
+            pairs.append(ForecastPair(a=a, b=b, slowdown_a=slower[0], slowdown_b=slower[1]))
+            notes.update(dict.fromkeys(predicted.notes))
+        document = ForecastDocument(half=self.half, jobs=tuple(names), pairs=tuple(pairs), notes=tuple(notes))
+        if self.out is not None:
+            save(document, Path(self.out))
+        return document
+
+    def print(self, result: ForecastDocument) -> None:
+        """A line for each pair."""
+        print_wrapped(
+            "Predicted duration beside a companion by duration alone; nothing was run", style="bold"
+        )
+        table = new_table(("a", ""), ("b", ""), ("a slower", "right"), ("b slower", "right"))
+        for pair in result.pairs:
+            table.add_row(pair.a, pair.b, _interval(pair.slowdown_a), _interval(pair.slowdown_b))
+        console().print(table)
+        for note in result.notes:
+            print_wrapped(note, style="yellow")
+
+
+forecast_colocation = function_of(PredictColocation, "forecast_colocation")
+
+
+def _interval(slowdown: Slowdown) -> str:
+    return f"{slowdown.value:.2f} ({slowdown.low:.2f} to {slowdown.high:.2f})"
+
+
+def _check_options(
+    model: Model | str | Path | None, memory: Sequence[str], cache: Sequence[str], llc: str | None
+) -> None:
+    for field, value in (("memory", memory), ("cache", cache), ("llc", llc)):
+        if value and model is None:
+            raise UsageError(
+                "is only used with a model of the machine",
+                field=field,
+                value=value if isinstance(value, str) else value[0],
+                hint="add --model M.json",
+            )
+
+
+def _slowdown(predicted: Forecast) -> Slowdown:
+    return Slowdown(value=predicted.value, low=predicted.low, high=predicted.high)
+
+
+def save(document: ForecastDocument, path: Path) -> None:
+    """Writes the matrix that `colocate schedule --matrix` reads (.csv)."""
+    write_atomically(path, document.csv().encode())

@@ -1,0 +1,312 @@
+"""`elbowroom import`, `fit` and `evaluate`: models from runs, and their errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elbowroom.cli.options import FIGURE, Output
+from elbowroom.errors import UsageError
+from elbowroom.quantities import format_size, parse_size
+from elbowroom.verbs.declaration import Verb, argument, function_of, option
+from elbowroom.verbs.run_options import MODEL
+
+if TYPE_CHECKING:
+    from elbowroom.models.fit import FitDocument
+    from elbowroom.models.load import LoadRow
+    from elbowroom.models.run_data import FitData
+    from elbowroom.results.stores import StoreFactor
+    from elbowroom.verbs.gpu_models import GpuEvaluationDocument
+    from elbowroom.verbs.model_file import Evaluation, Model
+    from elbowroom.verbs.run_folder import Run
+
+_LINEAR_ALGEBRA = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+
+
+def one_thread() -> None:
+    """Loads numpy and scipy with one thread for linear algebra, where the user has not asked for several.
+
+    Fits are long rows of small matrices, whose threads only wait for one another.
+
+    The libraries read these variables once, when they are loaded; the environment is left as it was, since
+    programs that are started later inherit it. On a busy machine of two cores, fits then take a tenth of the
+    time; on a quiet one, as long.
+    """
+    ours = [
+        name for name in _LINEAR_ALGEBRA if name not in os.environ and "OMP_NUM_THREADS" not in os.environ
+    ]
+    os.environ.update(dict.fromkeys(ours, "1"))
+    try:
+        import numpy.linalg  # noqa: F401
+        import scipy.linalg  # noqa: F401 (both are loaded for what they read from the environment)
+    finally:
+        for name in ours:
+            del os.environ[name]
+
+
+def size_option(help: str) -> Any:
+    """The size of messages, bytes."""
+    return option("--size", parse=lambda text: parse_size(text, "size"), metavar="SIZE", help=help)
+
+
+class ImportCurves(Verb):
+    """Make a run folder from curves that another program measured (`elbowroom help predict`)."""
+
+    name = "import"
+
+    path: Path | str = argument(metavar="CURVES.csv")
+    out: Path | str = option(
+        "-o",
+        "--out",
+        metavar="RUN",
+        required=True,
+        positional=True,
+        help="Folder of the run. Never overwritten.",
+    )
+    kernel: str | None = option(metavar="KERNEL", help="Kernel of the curves; default: memset_nt.")
+    size: int | None = size_option("Message size of the curves; default: 64MB.")
+    command: Sequence[str] = ()
+
+    def do(self) -> Run:
+        """Makes a run folder of curves measured with something else; `kernel` and `size` (bytes) say what the
+        file does not.
+        """
+        import msgspec
+
+        from elbowroom.measure import curves as measured_curves
+        from elbowroom.plan.kernels import find
+        from elbowroom.points.point import Note
+        from elbowroom.store.curves import KERNEL, SIZE, read_curves
+        from elbowroom.verbs.run_folder import Run
+
+        curves = read_curves(Path(self.path))
+        notes = []
+        if self.kernel is not None:
+            find(self.kernel)
+            curves = msgspec.structs.replace(curves, kernel=self.kernel)
+        if self.size is not None:
+            curves = msgspec.structs.replace(curves, size=self.size)
+        if self.kernel is None and self.size is None and (curves.kernel, curves.size) == (KERNEL, SIZE):
+            reason = (
+                f"neither file nor options name others than {KERNEL} and {format_size(SIZE)}, which are shown"
+            )
+            notes.append(Note(what="kernel and message size", reason=reason))
+        folder, results = measured_curves.import_curves(
+            curves, Path(self.out), notes=notes, command=self.command
+        )
+        return Run(folder, results)
+
+    @contextmanager
+    def in_shell(self, as_json: bool) -> Iterator[ImportCurves]:
+        """With the words that were typed, which the run keeps."""
+        yield self.with_fields(command=("elbowroom", *sys.argv[1:]))
+
+    def document(self, result: Run) -> dict[str, Any]:
+        """All results."""
+        return result.show()
+
+    def print(self, result: Run) -> None:
+        """The run, and its folder."""
+        from elbowroom.verbs.run_tables import print_run
+
+        print_run(result)
+        click.echo(f"run: {result.path}")
+
+    def trusted(self, result: Run) -> bool:
+        """What others measured is not judged."""
+        return True
+
+
+import_curves = function_of(ImportCurves, "import_curves")
+
+
+class Fit(Verb):
+    """Fit all models to runs: parameters with intervals, and their limits.
+
+    Several runs of one machine are fitted together. With runs of the plans `sizes`, `intensity` and `ring` in
+    addition to one of `model`, FLOW also predicts other messages and computations. Runs of `gpu` and
+    `gpu-overlap` give a model of the accelerator, and `gpu` its copies as a stream of FLOW.
+    """
+
+    name = "fit"
+
+    run: Run | Path | str | Sequence[Run | Path | str] = argument(metavar="RUN [RUN]...", nargs=-1)
+    out: Path | str | None = option(
+        "-o",
+        "--out",
+        positional=True,
+        type=Output(".json", bare=True),
+        metavar="M.json",
+        help="Default: models/NAME.json in the first run's folder.",
+    )
+    kernel: str | None = option(metavar="KERNEL", help="Computing kernel, if the run has several.")
+    size: int | None = size_option("Message size, if the run has several: 64MB.")
+    sms: int | None = option(type=int, metavar="N", help="SMs of the accelerator, if its runs do not say it.")
+    computing: Callable[[FitData], Sequence[LoadRow]] | None = None
+    store_factor: StoreFactor | None = None
+
+    def do(self) -> Model:
+        """Fits every model that a run allows, or several of one machine together, and writes M.json (default:
+        models/NAME.json in the folder of the first run). `computing`: more measured loads, for that run's
+        data; `sms`: multiprocessors of the accelerator, where runs of one do not say it; `store_factor`:
+        bytes on the memory bus for a byte of a plain store, if it was measured apart from the runs.
+
+        UsageError where none can be fitted, the runs hold one point only, or are of different machines.
+        """
+        from elbowroom.verbs.run_folder import Run, open
+        from elbowroom.verbs.run_models import default_path, fit_runs
+
+        several = [self.run] if isinstance(self.run, Run | Path | str) else list(self.run)
+        _refuse_twice([item for item in several if not isinstance(item, Run)])
+        sources = [item if isinstance(item, Run) else open(item) for item in several]
+        model = fit_runs(
+            sources,
+            kernel=self.kernel,
+            size=self.size,
+            sms=self.sms,
+            computing=self.computing,
+            store_factor=self.store_factor,
+            least=2,
+        )
+        model.save(self.out if self.out is not None else default_path(sources[0]))
+        return model
+
+    @contextmanager
+    def in_shell(self, as_json: bool) -> Iterator[Fit]:
+        """On one thread of the linear algebra library."""
+        one_thread()
+        yield self
+
+    def document(self, result: Model) -> FitDocument:
+        """The file, and the model in it."""
+        from elbowroom.models.fit import FitDocument
+
+        return FitDocument(file=str(result.path), model=result.document)
+
+    def print(self, result: Model) -> None:
+        """Parameters of each model, and where not to trust them."""
+        from elbowroom.verbs.model_tables import print_fit, print_gpu_fit
+
+        print_fit(result)
+        if result.document.gpu is not None:
+            print_gpu_fit(result)
+
+
+fit = function_of(Fit)
+
+
+def _refuse_twice(paths: Any) -> None:
+    for index, path in enumerate(paths):
+        if os.path.realpath(path) in map(os.path.realpath, paths[:index]):
+            raise UsageError("is named twice", field="run", value=str(path), hint="name each run once")
+
+
+class Evaluate(Verb):
+    """Compute the mean errors of models on a run, beside those of naive models.
+
+    The table has the form of Table 6.1 of Swartvagher's thesis: communication and computation, on the
+    placements that the threshold model is calibrated on (samples) and on the others. Of a run of an
+    accelerator it has a line for each kind of case.
+    """
+
+    name = "evaluate"
+
+    path: Path | str = argument(metavar="RUN")
+    source: Path | str = argument(metavar="M.json|NAME")
+    out: Path | str | None = option(
+        "-o",
+        "--out",
+        type=FIGURE,
+        metavar="FIGURE",
+        help="Draw measured points and the model: .png or .svg.",
+    )
+    stacked: bool = option(
+        default=False, help="With -o: stack the measured bandwidths, with the model's named points."
+    )
+    comp_node: int = option(
+        type=int,
+        default=0,
+        show_default=False,
+        metavar="NODE",
+        help="With --stacked: NUMA node of all data.",
+    )
+    model: str | None = option("--model", type=MODEL, help="With -o: model to draw; default: the best.")
+
+    def do(self) -> Evaluation | GpuEvaluationDocument:
+        """The table, of an accelerator's run that of its cases; the figure is drawn."""
+        from elbowroom.verbs.gpu_models import evaluate_gpu
+        from elbowroom.verbs.model_file import load_model
+        from elbowroom.verbs.run_folder import open
+
+        if self.stacked and self.out is None:
+            raise UsageError("needs a file", field="stacked", hint="add -o FIGURE.png")
+        run, model = open(self.path), load_model(self.source)
+        gpu = evaluate_gpu(run, model)
+        if gpu is None:
+            evaluation = evaluate(run, model)
+            self._draw(evaluation)
+            return evaluation
+        if self.out is not None:
+            raise UsageError(
+                "there is no figure for a run of an accelerator", field="out", hint="leave it out"
+            )
+        return gpu
+
+    def _draw(self, evaluation: Evaluation) -> None:
+        from elbowroom.verbs.model_file import save_figure, save_panels
+
+        if self.out is None:
+            return
+        model, run = evaluation.model, evaluation.run
+        if self.stacked:
+            save_figure(model.stacked(self.comp_node, run), self.out)
+        else:
+            save_panels(model, model.panels(model.curves(model=self.model), run), self.out)
+
+    def document(self, result: Evaluation | GpuEvaluationDocument) -> Any:
+        """The table and the files; run and model as they were named."""
+        from elbowroom.verbs.model_file import Evaluation
+
+        if not isinstance(result, Evaluation):
+            return result
+        import msgspec
+
+        from elbowroom.models.evaluate import EvaluationDocument
+
+        return EvaluationDocument(
+            **msgspec.structs.asdict(result.table),
+            run=str(self.path),
+            model=str(self.source),
+            notes=result.notes,
+            published=result.published,
+            files=() if self.out is None else (str(self.out),),
+        )
+
+    def print(self, result: Evaluation | GpuEvaluationDocument) -> None:
+        """A line for each model or kind of case, and the figure's file."""
+        from elbowroom.verbs.model_file import Evaluation
+        from elbowroom.verbs.model_tables import print_evaluation, print_gpu_evaluation
+
+        if not isinstance(result, Evaluation):
+            print_gpu_evaluation(result)
+            return
+        print_evaluation(result)
+        if self.out is not None:
+            click.echo(str(self.out))
+
+
+def evaluate(run: Run | Path | str, model: Model | Path | str) -> Evaluation:
+    """How far each model is from what a run measured: Table 6.1 of the thesis, beside the naive baselines.
+
+    UsageError where the run is from another machine than the model, or measured nothing together.
+    """
+    from elbowroom.verbs.model_file import evaluation, load_model
+    from elbowroom.verbs.run_folder import Run, open
+
+    return evaluation(run if isinstance(run, Run) else open(run), load_model(model))
