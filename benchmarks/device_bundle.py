@@ -28,10 +28,10 @@ from elbowroom import experiments  # noqa: E402
 from elbowroom.errors import MachineError  # noqa: E402
 from elbowroom.experiments.plans import decode, load  # noqa: E402
 from elbowroom.launch import build, native  # noqa: E402
-from elbowroom.launch.building import Target  # noqa: E402
 from elbowroom.launch.launcher import LaunchRequest  # noqa: E402
 from elbowroom.launch.launchers import build_launch  # noqa: E402
 from elbowroom.launch.mpi import Mpi, find_mpi, stdout_of  # noqa: E402
+from elbowroom.launch.native import Target  # noqa: E402
 from elbowroom.machine.layout import regular_machine  # noqa: E402
 from elbowroom.machine.topology import Machine  # noqa: E402
 from elbowroom.measure.loop import UnitGroup, groups  # noqa: E402

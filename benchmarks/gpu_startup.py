@@ -37,7 +37,7 @@ BAR_MS = 5.0
 RESAMPLES = 2000
 LOOK = """
 import time
-import elbowroom.launch.build, elbowroom.launch.processes, elbowroom.machine.assessment
+import elbowroom.launch.build, elbowroom.launch.processes, elbowroom.machine.doctor
 begun = time.perf_counter()
 from elbowroom.launch import build  # noqa: E402
 from elbowroom.launch.gpu import missing_driver

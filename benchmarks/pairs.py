@@ -38,8 +38,8 @@ from elbowroom.measure.colocation import JOURNAL
 from elbowroom.measure.colocation_commands import nic_settings
 from elbowroom.profile.analysis import Analysis, analyse
 from elbowroom.profile.forecast import forecast
-from elbowroom.profile.manifest import FILE
 from elbowroom.profile.profile import read_profile
+from elbowroom.profile.summary import MANIFEST_FILE
 from elbowroom.schedule.applications import Applications, Mode
 from elbowroom.schedule.matrix import Matrix
 from elbowroom.schedule.measured import MeasuredMatrix, agreement
@@ -109,7 +109,7 @@ def profiles(apps: Applications, folder: Path, mode: Mode) -> dict[str, Analysis
     found = {}
     for name in apps.names:
         where = folder / "profiles" / f"{name}-{mode}"
-        if not (where / FILE).exists():
+        if not (where / MANIFEST_FILE).exists():
             with environment(apps):
                 nic = None if apps.nic is None else nic_settings(apps.nic, apps.place(mode)[0])
                 record_profile(apps.words(name, mode), where, nic=nic, stdout=sys.stderr.fileno())

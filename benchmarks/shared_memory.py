@@ -36,7 +36,7 @@ from command import Command
 from elbowroom.api.profiles import record_profile
 from elbowroom.launch import build
 from elbowroom.launch.mpi import find_mpi, launch_environment
-from elbowroom.machine.host import read_host
+from elbowroom.machine.identity import read_host
 from elbowroom.stats.summary import kept
 from elbowroom.verbs.colocate_predict import ForecastDocument, forecast_colocation
 

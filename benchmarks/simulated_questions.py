@@ -21,7 +21,7 @@ from elbowroom.draw.figure import Axis, Figure, Hue, Series, Side
 from elbowroom.draw.files import save, save_panels
 from elbowroom.files import make_folder
 from elbowroom.launch import simulator
-from elbowroom.launch.status import computing
+from elbowroom.launch.processes import computing
 from elbowroom.models.figures import CORES
 from elbowroom.models.load import Computing, Load, Messages
 from elbowroom.virtual.machines import of_name

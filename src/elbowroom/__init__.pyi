@@ -31,7 +31,7 @@ from elbowroom.api.traces import trace_stat as trace_stat
 from elbowroom.api.traces import trace_sync as trace_sync
 from elbowroom.api.what_if import predict_changes as predict_changes
 from elbowroom.broadcast.measured import BroadcastEntry as BroadcastEntry
-from elbowroom.broadcast.measured_figures import broadcast_figures as broadcast_figures
+from elbowroom.broadcast.measured import broadcast_figures as broadcast_figures
 from elbowroom.broadcast.network import fit_broadcast_network as fit_broadcast_network
 from elbowroom.broadcast.network import load_network as load_network
 from elbowroom.experiments.plans import Overrides as Overrides

@@ -25,7 +25,7 @@ PUBLIC = {
         ),
         "elbowroom.verbs.verify_advice": ("verify_advice",),
         "elbowroom.broadcast.network": ("fit_broadcast_network", "load_network"),
-        "elbowroom.broadcast.measured_figures": ("broadcast_figures",),
+        "elbowroom.broadcast.measured": ("broadcast_figures",),
         "elbowroom.verbs.broadcasts": ("simulate_broadcast", "tune_broadcasts"),
         "elbowroom.verbs.broadcast_bench": ("bench_broadcasts",),
         "elbowroom.launch.simulator": ("simulate_factorization",),

@@ -25,12 +25,19 @@ from elbowroom.launch.recorder import DEFAULT_BYTES, Settings, default_bytes, pr
 from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.trace.activity import read_events
 from elbowroom.trace.columns import TraceColumns
-from elbowroom.trace.flush_figures import flush_figures as flush_figures
-from elbowroom.trace.flush_figures import flush_page
-from elbowroom.trace.flush_figures import flush_rows as flush_rows
-from elbowroom.trace.flush_figures import flush_sentences as flush_sentences
-from elbowroom.trace.flushes import FLUSH, PLAIN, RecordedRun, analyse_flushes, find_flushes, flush_order
+from elbowroom.trace.flushes import (
+    FLUSH,
+    PLAIN,
+    RecordedRun,
+    analyse_flushes,
+    find_flushes,
+    flush_order,
+    flush_page,
+)
 from elbowroom.trace.flushes import FlushCosts as FlushCosts
+from elbowroom.trace.flushes import flush_figures as flush_figures
+from elbowroom.trace.flushes import flush_rows as flush_rows
+from elbowroom.trace.flushes import flush_sentences as flush_sentences
 from elbowroom.trace.overhead import TimedRun
 
 if TYPE_CHECKING:

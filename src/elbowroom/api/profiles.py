@@ -21,16 +21,21 @@ from elbowroom.launch import profiler, recorder
 from elbowroom.launch.memory_counters import Counters, Sampler, find_counters
 from elbowroom.launch.nic import NicSettings, emulated
 from elbowroom.launch.recorder import RecordedCommand
-from elbowroom.machine.host import read_host
+from elbowroom.machine.identity import read_host
 from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
-from elbowroom.profile import memory_traffic
-from elbowroom.profile.analysis import Analysis, analyse, summarise
-from elbowroom.profile.columns import write_intervals
+from elbowroom.profile.analysis import Analysis, analyse, summarise, write_intervals
 from elbowroom.profile.figures import COLUMNS, node_row, profile_figures, profile_page, sentences
-from elbowroom.profile.manifest import FILE, MANIFEST, EmulatedNic, Manifest
-from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
 from elbowroom.profile.profile import Profile, read_profile, with_ranks_apart
-from elbowroom.profile.summary import ProfileSummary
+from elbowroom.profile.summary import (
+    MANIFEST,
+    MANIFEST_FILE,
+    MEMORY,
+    TRAFFIC_FILE,
+    EmulatedNic,
+    Manifest,
+    MemoryTraffic,
+    ProfileSummary,
+)
 from elbowroom.version import __version__
 
 _FILES = "rank-*.profile"
@@ -88,7 +93,7 @@ def record_profile(
         started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         nic=_emulated_nic(prepared.env),
     )
-    MANIFEST.write(where / FILE, manifest, own=True)
+    MANIFEST.write(where / MANIFEST_FILE, manifest, own=True)
     begun = time.monotonic()
     with contextlib.nullcontext() if nic is None else emulated(nic):
         code, traffic = _run(prepared, stdout)
@@ -96,12 +101,12 @@ def record_profile(
     for agreement in where.glob(profiler.AGREEMENTS):
         shutil.rmtree(agreement, ignore_errors=True)
     manifest = msgspec.structs.replace(manifest, exit_code=code, **_memory(where, traffic))
-    MANIFEST.write(where / FILE, manifest, own=True)
+    MANIFEST.write(where / MANIFEST_FILE, manifest, own=True)
     found, notes = _read(where)
     ranks = () if found is None else found.ranks
     if ranks:
         hosts = tuple(dict.fromkeys(rank.host for rank in ranks))
-        MANIFEST.write(where / FILE, msgspec.structs.replace(manifest, hosts=hosts), own=True)
+        MANIFEST.write(where / MANIFEST_FILE, msgspec.structs.replace(manifest, hosts=hosts), own=True)
     document = ProfileRecordDocument(
         directory=str(where),
         exit_code=code,
@@ -136,7 +141,7 @@ def plan_profile(
 def _prepare(
     command: Sequence[str], where: Path, records: int, mpi: str | None, nic: NicSettings | None
 ) -> RecordedCommand:
-    if where.is_dir() and ((where / FILE).exists() or any(where.glob(_FILES))):
+    if where.is_dir() and ((where / MANIFEST_FILE).exists() or any(where.glob(_FILES))):
         raise UsageError(
             "already holds a profile", field="directory", value=str(where), hint="name another, or remove it"
         )
@@ -224,7 +229,7 @@ def _memory(where: Path, traffic: MemoryTraffic | str) -> dict[str, float | str]
     """What the manifest says of memory traffic; its samples have a file of their own."""
     if isinstance(traffic, str):
         return {"memory_reason": traffic}
-    MEMORY.write(where / memory_traffic.FILE, traffic, own=True)
+    MEMORY.write(where / TRAFFIC_FILE, traffic, own=True)
     return {"memory_bytes": traffic.total, "memory_reason": ""}
 
 

@@ -22,10 +22,9 @@ from elbowroom.launch.recorder import Settings, prepare
 from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.quantities import parse_size
 from elbowroom.trace import overhead
-from elbowroom.trace.overhead import LEAST, NONE, TimedRun
+from elbowroom.trace.overhead import LEAST, NONE, TimedRun, page
 from elbowroom.trace.overhead import Overhead as Overhead
-from elbowroom.trace.overhead_figures import overhead_figures as overhead_figures
-from elbowroom.trace.overhead_figures import page
+from elbowroom.trace.overhead import overhead_figures as overhead_figures
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure

@@ -10,7 +10,7 @@ from elbowroom.api.traces import check_folder
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
-from elbowroom.launch import otf2_reader, trace_reader
+from elbowroom.launch import trace_reader
 from elbowroom.trace.documents import TraceCheck, decode
 from elbowroom.trace.overlap.analysis import analyse
 from elbowroom.trace.overlap.chrome import read_json
@@ -80,7 +80,7 @@ def _read(kind: Format, place: Path) -> Events:
     if kind == "parquet":
         return read_parquet(place)
     if kind == "otf2":
-        with otf2_reader.records(place) as stream:
+        with trace_reader.otf2_records(place) as stream:
             return read_otf2(stream, place)
     with trace_reader.columns(place) as columns:
         read = read_columns(columns.stream)

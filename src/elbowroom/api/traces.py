@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,19 +20,15 @@ from elbowroom.store.folder import refuse_existing
 from elbowroom.trace.activity import Activity, read_activity
 from elbowroom.trace.activity_figures import ActivityOverTime as ActivityOverTime
 from elbowroom.trace.activity_figures import activity_figures, over_time
+from elbowroom.trace.activity_figures import rates as rates
+from elbowroom.trace.activity_figures import trace_figures as trace_figures
 from elbowroom.trace.columns import TraceColumns
 from elbowroom.trace.documents import Stat as Stat
 from elbowroom.trace.documents import Sync as Sync
 from elbowroom.trace.documents import TraceCheck as TraceCheck
 from elbowroom.trace.documents import decode
 from elbowroom.trace.exporter import Exporter, ExportRequest
-from elbowroom.trace.stat_figures import rates as rates
-from elbowroom.trace.stat_figures import trace_figures as trace_figures
 from elbowroom.trace.sync_figures import sync_report
-
-if TYPE_CHECKING:
-    pass
-
 
 BINS = 100
 MOST_BINS = 100_000

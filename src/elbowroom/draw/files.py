@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from elbowroom.draw import bars, labels, map_files, palette, scales
+from elbowroom.draw import bars, map_files, maps, palette, scales
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.map_files import plain
 from elbowroom.draw.scales import AxisScale
@@ -367,7 +367,7 @@ def _colour_labels(figure: Figure, left: Axes, right: Axes | None) -> None:
 def _marks(figure: Figure, axes: Axes, x: AxisScale) -> list[str]:
     """Draws the numbered vertical lines and returns their sentences, one a line, for below the plot."""
     visible = [index for index, mark in enumerate(figure.marks) if x.shows(mark.x)]
-    centres = labels.spread([x.place(figure.marks[index].x) for index in visible], BADGE)
+    centres = maps.spread([x.place(figure.marks[index].x) for index in visible], BADGE)
     for index, centre in zip(visible, centres, strict=True):
         axes.axvline(figure.marks[index].x, color="#59636e", linestyle=":", linewidth=1.0)
         axes.annotate(

@@ -1,4 +1,4 @@
-"""Where everything of a map lies: shades, lines, hatches, and texts that do not cover each other.
+"""Where everything of a map lies: shades, lines, hatches, and names that cover neither each other nor points.
 
 The same for the page and for files: places are in units of the plot, `width` x `height` from its upper left
 corner, y downwards.
@@ -16,10 +16,118 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.draw import labels
 from elbowroom.draw.figure import Field, Figure, Label, NamedRegion
-from elbowroom.draw.labels import NamePlace, Rectangle
 from elbowroom.draw.scales import AxisScale
+
+GAP = 9.0
+"""From the point to its name."""
+HEIGHT = 15.0
+
+# Where a name may stand, in order of preference: beside its point, then a line of text farther away, or two.
+BESIDE = ((0, -1), (0, 1), (1, 0), (-1, 0), (1, -1), (-1, -1), (1, 1), (-1, 1))
+FARTHER = ((0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
+FAR_COST = 1.0
+"""In units of the area covered: little, so that a name goes away rather than covers another."""
+
+
+class NamePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """The middle of a name of a given width, in the units of the drawing, y downwards; `tip`: the place on
+    its edge that is nearest to its point.
+    """
+
+    x: float
+    y: float
+    tip: tuple[float, float]
+
+
+class Rectangle(msgspec.Struct, frozen=True):
+    """What a text covers."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: Rectangle) -> float:
+        """The area that two rectangles share."""
+        across = min(self.right, other.right) - max(self.left, other.left)
+        down = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(across, 0.0) * max(down, 0.0)
+
+    def outside(self, other: Rectangle) -> float:
+        """The area of this rectangle that lies outside of `other`."""
+        return (self.right - self.left) * (self.bottom - self.top) - self.overlap(other)
+
+
+def spread(centres: Sequence[float], least: float) -> list[float]:
+    """The centres, in their order, moved apart as little as needed to be `least` from each other."""
+    order = sorted(range(len(centres)), key=lambda index: centres[index])
+    groups: list[list[int]] = []
+    middles: list[float] = []
+    for index in order:
+        groups.append([index])
+        middles.append(centres[index])
+        while len(groups) > 1 and _end(groups[-2], middles[-2], least) > _end(
+            groups[-1], middles[-1], -least
+        ):
+            last, _ = groups.pop(), middles.pop()
+            groups[-1] += last
+            middles[-1] = sum(centres[member] for member in groups[-1]) / len(groups[-1])
+    result = list(centres)
+    for group, middle in zip(groups, middles, strict=True):
+        for rank, index in enumerate(group):
+            result[index] = middle + (rank - (len(group) - 1) / 2) * least
+    return result
+
+
+def _end(group: Sequence[int], middle: float, least: float) -> float:
+    """The right end of a group of things that are `least` wide; with a negative `least`, the left end."""
+    return middle + len(group) * least / 2
+
+
+def places(
+    spots: Sequence[tuple[float, float]],
+    widths: Sequence[float],
+    width: float,
+    height: float,
+    lines: Sequence[int] = (),
+    taken: Sequence[Rectangle] = (),
+) -> list[NamePlace]:
+    """A place for each name, of `widths` and so many `lines` (one), beside its spot, in a plot of `width` x
+    `height` from (0, 0); `taken`: what else should not be covered.
+
+    Names are placed in order, each where it covers least of the earlier names and of all spots, and inside
+    the plot where that is possible.
+    """
+    plot = Rectangle(0.0, 0.0, width, height)
+    covered = [*taken, *(Rectangle(x - GAP / 2, y - GAP / 2, x + GAP / 2, y + GAP / 2) for x, y in spots)]
+    result = []
+    for (x, y), wide, count in zip(spots, widths, lines or [1] * len(spots), strict=True):
+        high = HEIGHT * count
+        tried = [
+            ((x + across * (GAP + wide / 2), y + down * (GAP + away * (HEIGHT + 2.0) + high / 2)), away)
+            for away, directions in enumerate((BESIDE, FARTHER, FARTHER))
+            for across, down in directions
+        ]
+        candidates = [place for place, _ in tried]
+        rectangles = [around(place, wide, high) for place in candidates]
+        costs = [
+            sum(r.overlap(other) for other in covered) + 4 * r.outside(plot) + FAR_COST * away
+            for r, (_, away) in zip(rectangles, tried, strict=True)
+        ]
+        best = costs.index(min(costs))
+        chosen = rectangles[best]
+        covered.append(chosen)
+        tip = (min(max(x, chosen.left), chosen.right), min(max(y, chosen.top), chosen.bottom))
+        result.append(NamePlace(x=candidates[best][0], y=candidates[best][1], tip=tip))
+    return result
+
+
+def around(middle: tuple[float, float], wide: float, high: float = HEIGHT) -> Rectangle:
+    """The rectangle with that middle."""
+    x, y = middle
+    return Rectangle(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2)
+
 
 LETTER = 7.2
 """Mean width of a letter of what stands on a map, which is half bold, in units of the drawing."""
@@ -99,7 +207,7 @@ def drawn(figure: Figure, plane: Plane, sides: dict[str, AxisScale], letter: flo
     ]  # fmt: skip
     lines = [label.text.split("\n") for label, _ in shown]
     strokes = [rectangle for start, end in (*whiskers, *arrows) for rectangle in _along(start, end)]
-    places = labels.places(
+    names = places(
         [spot for _, spot in shown],
         [max(map(len, texts)) * letter for texts in lines],
         plane.width,
@@ -107,14 +215,14 @@ def drawn(figure: Figure, plane: Plane, sides: dict[str, AxisScale], letter: flo
         [len(texts) for texts in lines],
         strokes,
     )
-    taken = [labels.around(spot, 2 * DOT, 2 * DOT) for _, spot in shown] + strokes
-    for texts, place in zip(lines, places, strict=True):
+    taken = [around(spot, 2 * DOT, 2 * DOT) for _, spot in shown] + strokes
+    for texts, place in zip(lines, names, strict=True):
         wide = max(map(len, texts)) * letter
-        taken.append(labels.around((place.x, place.y), wide, labels.HEIGHT * len(texts)))
+        taken.append(around((place.x, place.y), wide, HEIGHT * len(texts)))
     levels = _levels(figure, plane, taken)
-    taken += [labels.around((text.x, text.y), len(text.text) * SMALL_LETTER) for text in levels]
+    taken += [around((text.x, text.y), len(text.text) * SMALL_LETTER) for text in levels]
     return Drawn(
-        points=tuple((label, spot, place) for (label, spot), place in zip(shown, places, strict=True)),
+        points=tuple((label, spot, place) for (label, spot), place in zip(shown, names, strict=True)),
         levels=tuple(levels),
         regions=tuple(_regions(figure.regions, plane, taken)),
         whiskers=tuple(whiskers),
@@ -146,7 +254,7 @@ def _along(start: Spot, end: Spot) -> Iterator[Rectangle]:
     for step in range(count + 1):
         share = step / count
         middle = (start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1]))
-        yield labels.around(middle, DOT / 2, DOT / 2)
+        yield around(middle, DOT / 2, DOT / 2)
 
 
 def _levels(figure: Figure, plane: Plane, taken: Sequence[Rectangle]) -> list[Written]:
@@ -162,9 +270,7 @@ def _levels(figure: Figure, plane: Plane, taken: Sequence[Rectangle]) -> list[Wr
             longest = max(lines, key=_length)
             middle = (len(longest) - 1) / 2
             order = sorted(range(len(longest)), key=lambda at: abs(at - middle))
-            tried = [
-                (labels.around(longest[at], len(text) * SMALL_LETTER, labels.HEIGHT), at) for at in order
-            ]
+            tried = [(around(longest[at], len(text) * SMALL_LETTER, HEIGHT), at) for at in order]
             costs = [sum(r.overlap(other) for other in covered) + r.outside(plot) for r, _ in tried]
             best, at = tried[costs.index(min(costs))]
             covered.append(best)
@@ -188,7 +294,7 @@ def _regions(regions: Sequence[NamedRegion], plane: Plane, taken: Sequence[Recta
         )
         wide = len(region.name) * LETTER
         for _, x, y in places:
-            if _free(labels.around((x, y), wide), plane, ends, taken):
+            if _free(around((x, y), wide), plane, ends, taken):
                 yield Written(x=x, y=y, text=region.name)
                 break
 

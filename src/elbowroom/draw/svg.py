@@ -18,7 +18,7 @@ from html import escape
 
 import msgspec
 
-from elbowroom.draw import bars, labels, map_strokes, palette, scales, strokes
+from elbowroom.draw import bars, map_strokes, maps, palette, scales, strokes
 from elbowroom.draw.figure import Axis, Field, Figure, Second, Series
 from elbowroom.draw.scales import AxisScale
 from elbowroom.draw.strokes import LETTER, PlotBox
@@ -229,7 +229,7 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Plo
             more, texts_of = _second(second, sides["left"] if upright else x, box, upright=upright)
             ticks += more
             texts["start" if upright else "middle"] += texts_of
-    labels = "".join(
+    maps = "".join(
         f'<g class="tick" text-anchor="{anchor}">{text}</g>' for anchor, text in texts.items() if text
     )
     right = f"V{box.top:g}" if "right" in sides or figure.fields else ""
@@ -244,7 +244,7 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Plo
             f'height="{box.height:g}"/>'
         )
     lines = f'<path class="grid" d="{grid}"/>{frame}<path class="tick-line" d="{ticks}"/>'
-    return lines + labels + _axis_labels(figure, box)
+    return lines + maps + _axis_labels(figure, box)
 
 
 def _second(second: Second, scale: AxisScale, box: PlotBox, *, upright: bool) -> tuple[str, str]:
@@ -336,7 +336,7 @@ def _marks(figure: Figure, x: AxisScale, box: PlotBox) -> tuple[str, float]:
     letters = math.floor((WIDTH - LEFT - 24) / LETTER)
     visible = [index for index, mark in enumerate(figure.marks) if x.shows(mark.x)]
     lines = [box.across(x.place(figure.marks[index].x)) for index in visible]
-    for index, at, badge in zip(visible, lines, labels.spread(lines, BADGE), strict=True):
+    for index, at, badge in zip(visible, lines, maps.spread(lines, BADGE), strict=True):
         parts.append(f'<path class="mark" d="M{at:.1f} {box.top:g}V{bottom:g}"/>')
         parts.append(_badge(index + 1, badge, box.top - 8))
     for index, mark in enumerate(figure.marks, start=1):

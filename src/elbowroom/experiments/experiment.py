@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.draw.figure import Figure
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Figure, TextTable
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.file import NoKeys, Plan, fields
 from elbowroom.points.point import Expansion

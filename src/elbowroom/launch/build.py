@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import native, starpu
-from elbowroom.launch.building import Target
 from elbowroom.launch.mpi import Mpi, find_mpi
-from elbowroom.launch.native import COMPILER_PACKAGES, native_sources, source_key
+from elbowroom.launch.native import COMPILER_PACKAGES, Target, native_sources, source_key
 
 DEBIAN_PACKAGES = (
     "g++ cmake ninja-build pkg-config libhwloc-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev "

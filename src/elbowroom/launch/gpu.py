@@ -13,8 +13,8 @@ import msgspec
 from elbowroom.errors import MachineError
 from elbowroom.launch import build
 from elbowroom.launch.processes import run
-from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import GpuFacts, parse_gpu_facts
+from elbowroom.machine.state import Failure
 
 DRIVER = "libcuda.so.1"
 LIBRARIES = "ELBOWROOM_CUDA_LIBRARIES"

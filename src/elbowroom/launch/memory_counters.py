@@ -20,7 +20,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from elbowroom.profile.memory_traffic import MemoryTraffic
+from elbowroom.profile.summary import MemoryTraffic
 
 PERIOD = 0.05
 """Seconds between two samples, at first."""

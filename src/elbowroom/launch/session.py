@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch import status
+from elbowroom.launch import processes
 from elbowroom.launch.launcher import Launch
 from elbowroom.launch.mpi import Mpi, mismatch
 from elbowroom.launch.processes import kill_session, start
@@ -164,7 +164,7 @@ class Session:
         waiter = select.poll()
         waiter.register(output, select.POLLIN | select.POLLHUP)
         while b"\n" not in self._buffer:
-            if not status.poll(waiter, end, f"waiting for {self.what}"):
+            if not processes.poll(waiter, end, f"waiting for {self.what}"):
                 raise SessionLost(f"no answer within {patience:.0f} s{self._tail()}")
             data = os.read(output, 1 << 16)
             if not data:

@@ -8,12 +8,14 @@ ended, several jobs are all in folders of their own.
 from __future__ import annotations
 
 import contextlib
+import ctypes.util
 import fcntl
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -23,8 +25,9 @@ from typing import IO, Any
 import msgspec
 
 from elbowroom.errors import MachineError, UsageError
-from elbowroom.launch import build, status
+from elbowroom.launch import build, processes
 from elbowroom.quantities import plural
+from elbowroom.trace.overlap import otf2_library
 
 DOUBTFUL = 3
 """Exit code of trace-reader: done, but times are not to be trusted."""
@@ -208,7 +211,7 @@ def _started(words: Sequence[str], tell: Tell | None) -> Iterator[_ReaderProcess
         ) from error
     try:
         # A reader that tells how far it is has a bar.
-        with nullcontext() if tell is not None else status.computing("reading the trace"):
+        with nullcontext() if tell is not None else processes.computing("reading the trace"):
             yield running
     except BaseException:
         # A KeyboardInterrupt has reached it as well; otherwise nobody reads what it says any longer.
@@ -328,3 +331,46 @@ def _set_apart(directory: Path) -> None:
     for pattern in ("rank-*", f"{_FRONT}*", "agreement", "job.json"):
         for path in list(directory.glob(pattern)):
             path.rename(directory / FIRST / path.name)
+
+
+_NAMES = ("otf2", "open-trace-format2")
+"""Of the otf2_library_name: OTF2's own, and Debian's."""
+
+
+def otf2_library_name() -> str:
+    """The name of libotf2. UsageError where it is not installed."""
+    for name in _NAMES:
+        found = ctypes.util.find_library(name)
+        if found is not None:
+            return found
+    raise UsageError(
+        "needs libotf2, which is not installed",
+        field="trace",
+        value="OTF2",
+        hint="install libotf2-trace-dev (Debian, Ubuntu) or OTF2, or give the trace in another format",
+    )
+
+
+@contextmanager
+def otf2_records(archive: Path) -> Iterator[IO[bytes]]:
+    """What the archive holds (trace.overlap.otf2 reads it), from a process that reads it by
+    trace.overlap.otf2_library. UsageError as `otf2_library_name`, MachineError if the process cannot be
+    started. The archive may end the process early: the stream ends then.
+    """
+    # -I: without the folders of the user's own modules; the program needs Python's alone.
+    words = [sys.executable, "-I", str(otf2_library.__file__), otf2_library_name(), str(archive)]
+    process = processes.start(
+        words,
+        field="otf2",
+        hint="try again",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

@@ -8,9 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from elbowroom.machine import gpu
-from elbowroom.machine.assessment import Assessment, Failure, absent, ok, warn
 from elbowroom.machine.gpu import GpuFacts, look_at_gpu
-from elbowroom.machine.state import known, why_unknown
+from elbowroom.machine.state import Assessment, Failure, absent, known, ok, warn, why_unknown
 from elbowroom.machine.topology import Machine, Nic
 from elbowroom.quantities import plural, ranges
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from elbowroom.machine.assessment import Assessment, Failure, absent, ok, warn
+from elbowroom.machine.state import Assessment, Failure, absent, ok, warn
 
 CONNECTIONS = 32
 """Hardware queues that the programs ask for, unless CUDA_DEVICE_MAX_CONNECTIONS is set."""

@@ -1,9 +1,13 @@
-"""The machine's state as the probe records it: every item a value or {"unknown": reason}."""
+"""The machine's state as the probe records it: every item a value or {"unknown": reason}; and the assessment
+of one fact, a line of `doctor` before it has its name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 
 def known(state: Mapping[str, Any], *path: str) -> Any:
@@ -49,3 +53,33 @@ def _reason(value: Any) -> str:
     if isinstance(value, Mapping) and set(value) == {"unknown"}:
         return str(value["unknown"]) or "no reason given"
     return ""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a fact could not be had, and what would fix it."""
+
+    reason: str
+    hint: str = ""
+
+
+class Assessment(msgspec.Struct, frozen=True):
+    """What a look at one fact says."""
+
+    status: Literal["ok", "warn", "n/a"]
+    text: str
+    hint: str = ""
+
+
+def ok(text: str) -> Assessment:
+    """A fact that is as it should be."""
+    return Assessment("ok", text)
+
+
+def warn(text: str, hint: str) -> Assessment:
+    """A fact that spoils measurements, and what would fix it."""
+    return Assessment("warn", text, hint)
+
+
+def absent(text: str, hint: str = "") -> Assessment:
+    """`n/a`, with the reason as text."""
+    return Assessment("n/a", text, hint)

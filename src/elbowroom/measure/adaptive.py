@@ -18,8 +18,8 @@ import msgspec
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import decode
+from elbowroom.launch.processes import computing
 from elbowroom.launch.session import Conversation, SessionLost
-from elbowroom.launch.status import computing
 from elbowroom.measure.agenda import BudgetClock
 from elbowroom.measure.loop import Loop, groups, remaining
 from elbowroom.measure.manifest import (

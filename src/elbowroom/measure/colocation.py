@@ -20,7 +20,7 @@ from typing import IO, NamedTuple
 from elbowroom.documents import encode
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import disk_error, read_document, write_atomically
-from elbowroom.launch import status
+from elbowroom.launch import processes
 from elbowroom.launch.processes import kill_all, run_program, start
 from elbowroom.measure.colocation_commands import shared_environment
 from elbowroom.measure.manifest import Tell
@@ -247,7 +247,7 @@ def _share(
             by_handle[handle] = job
             waiter.register(handle, select.POLLIN)
         while not all(job.seconds for job in jobs):
-            ended = status.poll(waiter, deadline, f"running {' beside '.join(names)}")
+            ended = processes.poll(waiter, deadline, f"running {' beside '.join(names)}")
             if not ended:
                 raise MachineError(
                     f"did not end within {patience:g} s beside each other",

@@ -17,12 +17,11 @@ from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import LAUNCHERS, build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
 from elbowroom.launch.session import Session
-from elbowroom.machine.assessment import Failure
 from elbowroom.machine.doctor import Diagnosis, Facts, MpiLauncher
 from elbowroom.machine.frequencies import Frequencies
-from elbowroom.machine.host import node_distances
 from elbowroom.machine.hwloc import read_topology
-from elbowroom.machine.state import known
+from elbowroom.machine.identity import node_distances
+from elbowroom.machine.state import Failure, known
 from elbowroom.machine.topology import Machine, here
 from elbowroom.measure.source import settable
 from elbowroom.models.registry import MODELS

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from elbowroom import experiments
-from elbowroom.draw.figure import Figure
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Figure, TextTable
 from elbowroom.experiments.common import starts
 from elbowroom.explain.chain import remote
 from elbowroom.machine.topology import Machine

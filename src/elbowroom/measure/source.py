@@ -20,11 +20,11 @@ from elbowroom.launch.mpi import find_mpi, refused_persistent, refused_progress,
 from elbowroom.launch.session import PREFIX, Conversation, ProgramSession, RecordedAnswer, Replay, Session
 from elbowroom.launch.simulator import simulate
 from elbowroom.launch.virtual import VirtualCluster, VirtualProbe, load
-from elbowroom.machine.assessment import Failure
 from elbowroom.machine.frequencies import GOVERNOR, Frequencies
 from elbowroom.machine.gpu import GpuFacts
 from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.layout import topology_xml
+from elbowroom.machine.state import Failure
 from elbowroom.machine.topology import Machine, here
 from elbowroom.plan.file import Plan
 from elbowroom.plan.validation import ranks_needed

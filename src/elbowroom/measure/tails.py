@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import TextTable
 from elbowroom.points.point import Point
 from elbowroom.points.unit import Entry
 from elbowroom.quantities import format_size, number, short_time, span

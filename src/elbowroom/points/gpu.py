@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import GpuFacts
+from elbowroom.machine.state import Failure
 from elbowroom.machine.topology import Machine
 from elbowroom.points.payload import Collected, Payload, Records
 from elbowroom.points.point import AnyPhase, Needs, Point, Steady, Workload, register

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Meta
 
 from elbowroom.errors import UsageError
-from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import GpuFacts
+from elbowroom.machine.state import Failure
 from elbowroom.machine.topology import Machine
 from elbowroom.plugins import Registry, load, package_of, refused
 from elbowroom.points.payload import SIDES, Collected, MeasuredSide, Payload, Records, Role, common_fields

@@ -8,8 +8,13 @@ import numpy as np
 
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.profile.analysis import NOTICEABLE, Analysis
-from elbowroom.profile.memory_traffic import MemoryTraffic
-from elbowroom.profile.summary import MemorySummary, NodeSummary, OverlapSummary, ProfileSummary
+from elbowroom.profile.summary import (
+    MemorySummary,
+    MemoryTraffic,
+    NodeSummary,
+    OverlapSummary,
+    ProfileSummary,
+)
 from elbowroom.trace.figure_page import figure_page
 
 NODES = 8

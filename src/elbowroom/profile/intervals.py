@@ -2,23 +2,32 @@
 
 A message between nodes is transferred between its post and its completion. It can begin when it is sent, or,
 if it is larger than the eager limit, when its receive is posted too. From then on it shares its node's NIC
-with the other messages there (fluid.py) until its bytes are transferred, at its sender's node and at its
-receiver's; but not longer than until its receive is complete. What is left up to the completion is waiting,
-unless a rank waits for the message in MPI_Wait: then it was transferred at the end of that wait (waits.py).
+with the other messages there until its bytes are transferred (`shared_finish`), at its sender's node and at
+its receiver's; but not longer than until its receive is complete. What is left up to the completion is
+waiting, unless a rank waits for the message in MPI_Wait: then it was transferred at the end of that wait
+(waits.py).
+
+Messages that share a NIC: when each of them is transferred, if at any time all ranks with messages get the
+same bandwidth, and all messages of a rank the same part of it.
+
+That is processor sharing on two levels. The service is how many bytes each active rank has got so far. In a
+rank, a message that comes when each of its messages has got v bytes, and has w bytes, is complete at v + w.
+So only the order of these values is kept, in heaps, and n messages take O(n log n).
 """
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.profile import collectives
+from elbowroom.profile import matching
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.curve import ESTIMATED, NicCurve, estimated_bandwidth, shared
-from elbowroom.profile.fluid import shared_finish
 from elbowroom.profile.matching import last_begins, matched_messages
 from elbowroom.profile.profile import Events, Profile
 from elbowroom.profile.waits import FASTEST, SHORTEST, Waits, find_waits
@@ -162,7 +171,7 @@ def _rows(
 def _collective(profile: Profile, events: Events) -> dict[str, npt.NDArray[Any]]:
     """Both directions of the collective operations between nodes."""
     which = np.flatnonzero(events.between & np.isin(events.kind, COLLECTIVES))
-    names = np.array([collectives.base_name(name) for name in events.names] or [""])
+    names = np.array([matching.base_name(name) for name in events.names] or [""])
     start = collective_start(profile, events, which, names) / 1e9
     parts = []
     for number in np.unique(events.call[which]):
@@ -184,7 +193,7 @@ def _collective(profile: Profile, events: Events) -> dict[str, npt.NDArray[Any]]
                     start=np.minimum(begin, limit)[some],
                     limit=limit[some],
                     own=own[some],
-                    exact=name in collectives.EXACT,
+                    exact=name in matching.EXACT,
                 )
             )
     nobody = np.zeros(0, dtype=np.int64)
@@ -193,7 +202,7 @@ def _collective(profile: Profile, events: Events) -> dict[str, npt.NDArray[Any]]
     return _joined([empty, *parts])
 
 
-def collective_bytes(profile: Profile, events: Events, which: Ints, name: str) -> collectives.Moved:
+def collective_bytes(profile: Profile, events: Events, which: Ints, name: str) -> matching.Moved:
     """Bytes of these records, all of one function, that leave their node and that reach it."""
     nodes = profile.nodes_of[events.rank[which]]
     on_node = np.bincount(profile.nodes_of, minlength=profile.nodes)[nodes].astype(np.float64)
@@ -202,7 +211,7 @@ def collective_bytes(profile: Profile, events: Events, which: Ints, name: str) -
     local = np.where(
         members == profile.size, on_node, np.maximum(1.0, np.round(members * on_node / profile.size))
     )
-    return collectives.moved(
+    return matching.moved(
         name, events.bytes[which].astype(np.float64), members, local, events.peer[which] == events.rank[which]
     )
 
@@ -221,7 +230,7 @@ def collective_start(profile: Profile, events: Events, which: Ints, names: npt.N
     """
     start = events.begin[which].copy()
     whole = (events.members[which] == profile.size) | (events.members[which] < 0)
-    waits = whole & np.isin(names, collectives.WAITING)[events.call[which]]
+    waits = whole & np.isin(names, matching.WAITING)[events.call[which]]
     own = which[waits]
     start[waits] = last_begins(events.rank[own], events.call[own], events.begin[own], len(profile.ranks))
     return np.minimum(start, events.end[which])
@@ -310,3 +319,99 @@ def _estimated(
     return NetworkIntervals(
         **kept, begin=begin + shift, end=ended + shift, ready=ready, waits=waits, curve=curve
     )
+
+
+def shared_finish(
+    start: Floats, limit: Floats, work: Floats, sender: Ints, totals: Sequence[float]
+) -> Floats:
+    """When each message is transferred, seconds: never after its `limit`, where it is known to be.
+
+    `start` (N,): from when it can be transferred; `work`: its bytes; `sender`: who has it, from 0; `totals`:
+    bandwidth of 0, 1, 2 … senders together (curve.totals), as many as there are senders.
+    """
+    if not len(start):
+        return start
+    limit = np.maximum(limit, start)
+    finish = np.minimum(start + work / totals[min(1, len(totals) - 1)], limit)
+    order = np.argsort(start, kind="stable")
+    until = np.maximum.accumulate(limit[order])
+    # Most messages of many programs overlap no other one: they need no simulation.
+    first = np.r_[True, start[order][1:] >= until[:-1]]
+    period = np.cumsum(first) - 1
+    crowded = np.bincount(period)[period] > 1
+    rest = order[crowded]
+    if len(rest):
+        finish[rest] = _simulated(start[rest], limit[rest], work[rest], sender[rest], totals)
+    return finish
+
+
+class _Sender:
+    """The messages of a rank: `given` bytes to each when the service was `at`."""
+
+    __slots__ = ("at", "count", "given", "queue", "version")
+
+    def __init__(self) -> None:
+        self.queue: list[tuple[float, int]] = []
+        self.count = self.version = 0
+        self.given = self.at = 0.0
+
+    def advance(self, service: float) -> None:
+        """Up to this service."""
+        if self.count:
+            self.given += (service - self.at) / self.count
+        self.at = service
+
+    def next_done(self, left: Sequence[bool]) -> float | None:
+        """The service at which its next message is complete; None without messages."""
+        while self.queue and not left[self.queue[0][1]]:
+            heapq.heappop(self.queue)
+        return self.at + (self.queue[0][0] - self.given) * self.count if self.queue else None
+
+
+def _simulated(start: Floats, limit: Floats, work: Floats, sender: Ints, totals: Sequence[float]) -> Floats:
+    """The same for messages in order of `start`."""
+    starts, limits, works, who = start.tolist(), limit.tolist(), work.tolist(), sender.tolist()
+    by_limit = np.argsort(limit, kind="stable").tolist()
+    finish = list(limits)
+    left = [True] * len(starts)
+    ranks = [_Sender() for _ in range(max(who) + 1)]
+    due: list[tuple[float, int, int]] = []  # service, rank and its version
+    arriving, limiting, active, total = 0, 0, 0, len(starts)
+    now = service = 0.0
+    while arriving < total or active:
+        while due and due[0][2] != ranks[due[0][1]].version:
+            heapq.heappop(due)
+        while limiting < total and not left[by_limit[limiting]]:
+            limiting += 1
+        come = starts[arriving] if arriving < total else float("inf")
+        now = now if active else come
+        rate = totals[active] / active if active else 1.0
+        done = now + (due[0][0] - service) / rate if active else float("inf")
+        ends = limits[by_limit[limiting]]
+        until = min(come, done, ends)
+        service += (until - now) * rate
+        now = until
+        comes = come == until
+        if comes:
+            one = arriving
+        elif done == until:
+            service, one = due[0][0], ranks[due[0][1]].queue[0][1]
+        else:
+            one = by_limit[limiting]
+        rank = ranks[who[one]]
+        rank.advance(service)
+        if comes:
+            heapq.heappush(rank.queue, (rank.given + works[one], one))
+            arriving += 1
+            rank.count += 1
+            active += rank.count == 1
+        else:
+            finish[one] = now
+            left[one] = False
+            rank.count -= 1
+            active -= rank.count == 0
+        rank.version += 1
+        following = rank.next_done(left)
+        if following is not None:
+            heapq.heappush(due, (following, who[one], rank.version))
+    return np.array(finish)

@@ -3,14 +3,17 @@
 Times of ranks are ns on their host's monotonic clock. They become ns since the first rank's start: the offset
 between hosts is that of their wall clocks, so it is as good as these agree. What is compared inside one node
 does not depend on it.
+
+Threads and ranks that share cores: they slow each other down, which looks like slow computation.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,10 +21,6 @@ import numpy.typing as npt
 
 from elbowroom.errors import UsageError
 from elbowroom.files import wrong_kind
-from elbowroom.profile import memory_traffic
-from elbowroom.profile.cores import sharing
-from elbowroom.profile.manifest import FILE, MANIFEST, Manifest
-from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
 from elbowroom.profile.rank_file import (
     BARRIER,
     BETWEEN,
@@ -37,8 +36,11 @@ from elbowroom.profile.rank_file import (
     SENDRECV,
     SPAN,
     RankFile,
+    ThreadPlace,
     read_rank,
 )
+from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, MEMORY, TRAFFIC_FILE, Manifest, MemoryTraffic
+from elbowroom.quantities import plural
 
 _NAME = re.compile(r"rank-(\d{6,})\.profile")
 _SLACK_NS = 60_000_000_000
@@ -169,7 +171,7 @@ def read_profile(folder: Path) -> Profile:
 
 
 def _memory(folder: Path) -> MemoryTraffic | None:
-    path = folder / memory_traffic.FILE
+    path = folder / TRAFFIC_FILE
     return MEMORY.read(path) if path.exists() else None
 
 
@@ -181,7 +183,7 @@ def _manifest(folder: Path) -> Manifest | None:
             value=str(folder),
             hint="name a folder that `profile -o` wrote",
         )
-    path = folder / FILE
+    path = folder / MANIFEST_FILE
     return MANIFEST.read(path) if path.exists() else None
 
 
@@ -337,7 +339,7 @@ def _notes(ranks: Sequence[RankFile], manifest: Manifest | None, events: Events)
     lost = sum(rank.lost for rank in ranks)
     notes = []
     if manifest is None:
-        notes.append(f"{FILE} is missing: the command and the machine are not known")
+        notes.append(f"{MANIFEST_FILE} is missing: the command and the machine are not known")
     if missing:
         notes.append(f"partial: {_listed(missing)} of {size} ranks left no file")
         nodes = {rank.node for rank in ranks}
@@ -379,3 +381,64 @@ def _listed(ranks: Sequence[int]) -> str:
     shown = ", ".join(map(str, ranks[:8]))
     more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {shown}{more}"
+
+
+BUSY = 0.1
+"""A thread computes if it has this share of the CPU time of its process' busiest thread; helpers of MPI
+libraries have less.
+"""
+MOST = 4
+"""Sentences on shared cores; of more, the last one has the sum."""
+
+
+class _Cores(NamedTuple):
+    """Cores of a host that some threads may run on: how many, and the first and the last of them."""
+
+    host: str
+    cpus: int
+    first: int
+    last: int
+    mask: int
+
+    def named(self, hosts: int) -> str:
+        where = f" of {self.host}" if hosts > 1 else ""
+        if self.cpus == 1:
+            return f"core {self.first}{where}"
+        together = self.last - self.first + 1 == self.cpus
+        range_ = f"{self.first}-{self.last}" if together else f"between {self.first} and {self.last}"
+        return f"{self.cpus} cores ({range_}){where}"
+
+
+def sharing(ranks: Sequence[RankFile]) -> list[str]:
+    """One sentence for each set of cores that has fewer cores than computing threads; of threads with the
+    same cores.
+    """
+    threads: dict[_Cores, list[int]] = defaultdict(list)
+    for rank in ranks:
+        for place in computing(rank.threads):
+            threads[_Cores(rank.host, place.cpus, place.first, place.last, place.mask)].append(rank.rank)
+    crowded = sorted(
+        ((cores, those) for cores, those in threads.items() if len(those) > cores.cpus),
+        key=lambda one: (-len(one[1]) / one[0].cpus, one[0]),
+    )
+    hosts = len({rank.host for rank in ranks})
+    sentences = [
+        f"{_counted(those)} share {cores.named(hosts)}"
+        for cores, those in crowded[: MOST if len(crowded) > MOST else None]
+    ]
+    if len(crowded) > MOST:
+        rest = crowded[MOST:]
+        everyone = [rank for _, those in rest for rank in those]
+        sentences.append(f"{_counted(everyone)} share {sum(cores.cpus for cores, _ in rest)} more cores")
+    return sentences
+
+
+def computing(threads: Sequence[ThreadPlace]) -> list[ThreadPlace]:
+    """The threads of a process that use CPU time."""
+    most = max((place.cpu_ns for place in threads), default=0)
+    return [place for place in threads if place.cpus and place.cpu_ns >= max(BUSY * most, 1)]
+
+
+def _counted(ranks: Sequence[int]) -> str:
+    processes = len(set(ranks))
+    return f"{len(ranks)} threads of {plural(processes, 'rank')}"

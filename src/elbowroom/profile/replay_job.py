@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.profile import collectives
+from elbowroom.profile import matching
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import Analysis, stuck_events
 from elbowroom.profile.intervals import COLLECTIVES, RECEIVES, SENDS
@@ -220,11 +220,11 @@ def _collective(analysis: Analysis, nodes_of: Ints) -> _Gates:
     profile, curve = analysis.profile, analysis.network.curve
     events = profile.events
     which = np.flatnonzero(np.isin(events.kind, (*COLLECTIVES, f.BARRIER)))
-    names = [collectives.base_name(name) for name in events.names] or [""]
+    names = [matching.base_name(name) for name in events.names] or [""]
     whole = (events.members[which] == profile.size) | (events.members[which] < 0)
     group, _ = operations(events.rank[which], events.call[which])
-    rooted = np.isin(names, collectives.ROOT_FIRST)[events.call[which]]
-    waiting = np.isin(names, collectives.WAITING)[events.call[which]]
+    rooted = np.isin(names, matching.ROOT_FIRST)[events.call[which]]
+    waiting = np.isin(names, matching.WAITING)[events.call[which]]
     together = whole & (waiting | rooted)
     # Calls that wait for nobody have a gate of their own.
     count = int(group.max(initial=-1)) + 1
@@ -235,7 +235,7 @@ def _collective(analysis: Analysis, nodes_of: Ints) -> _Gates:
     units = []
     for number in np.unique(events.call[which]):
         at = np.flatnonzero(events.call[which] == number)
-        if names[number] in collectives.TO_ALL:
+        if names[number] in matching.TO_ALL:
             own = which[at[together[at]]]
             size = events.bytes[own].astype(np.float64)
             each = size if names[number] == "Alltoall" else size / profile.size
@@ -244,10 +244,10 @@ def _collective(analysis: Analysis, nodes_of: Ints) -> _Gates:
         own, rank = which[at], events.rank[which[at]]
         members = np.where(events.members[own] > 0, events.members[own], profile.size).astype(np.float64)
         local = np.maximum(1.0, np.round(members * sizes[rank] / profile.size))
-        moved = collectives.moved(
+        moved = matching.moved(
             names[number], events.bytes[own].astype(np.float64), members, local, is_root[at]
         )
-        at_once = collectives.flows(names[number], members, local)
+        at_once = matching.flows(names[number], members, local)
         for out, size in ((True, moved.out), (False, moved.into)):
             some = size > 0
             units.append(_one_end(gate[at[some]], rank[some], out, curve.work(size[some]), at_once[some]))

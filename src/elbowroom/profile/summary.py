@@ -1,8 +1,16 @@
-"""What `profile show --json` prints: a profile's analysis. Times are in seconds, sizes in bytes."""
+"""The documents of a profile: its analysis as `profile show --json` prints it, the manifest of its folder,
+and samples of memory traffic. Times are in seconds, sizes in bytes, if names do not say otherwise.
+"""
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.documents import DocumentFormat
 
 
 class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,3 +121,92 @@ class ProfileSummary(msgspec.Struct, frozen=True, kw_only=True):
     memory: MemorySummary
     curve: CurveSummary
     notes: tuple[str, ...]
+
+
+SCHEMA = "elbowroom/profile"
+MANIFEST_VERSION = 1
+MANIFEST_FILE = "profile.json"
+
+
+class EmulatedNic(msgspec.Struct, frozen=True, kw_only=True):
+    """The emulated NIC of a job: `bandwidth` in B/s of each direction of each node. `nodes`: those that the
+    job is on, in the order of its ranks; empty: 0, 1, 2, …
+    """
+
+    name: str = ""
+    bandwidth: float | None = None
+    ranks_per_node: int | None = None
+    nodes: tuple[int, ...] = ()
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What `elbowroom profile` knows beside the files of the ranks. `machine`: the host that it ran on
+    (machine/identity.py), {} in older profiles; `exit_code` None: the program still runs, or elbowroom was
+    killed; `memory_bytes`: of that host during the job, None where no counter was there, `memory_reason`
+    says why. Samples of it are in memory.json.
+    """
+
+    schema: str = SCHEMA
+    version: int = MANIFEST_VERSION
+    elbowroom: str = ""
+    command: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    machine: dict[str, Any] = {}
+    mpi: str = ""
+    started: str = ""
+    exit_code: int | None = None
+    window_ns: int | None = None
+    nic: EmulatedNic | None = None
+    memory_bytes: float | None = None
+    memory_reason: str = "no counter of memory traffic was read"
+    notes: tuple[str, ...] = ()
+
+
+MANIFEST = DocumentFormat(
+    kind=Manifest,
+    schema=SCHEMA,
+    version=MANIFEST_VERSION,
+    name="profile",
+    hint="name a folder that `profile -o` wrote",
+)
+
+
+TRAFFIC_FILE = "memory.json"
+TRAFFIC_VERSION = 1
+
+Floats = npt.NDArray[np.float64]
+
+
+class MemoryTraffic(msgspec.Struct, frozen=True, kw_only=True):
+    """`bytes` to and from memory since the first sample, at `times_ns` of the host's monotonic clock.
+    `scope`: `host`, everything that ran there, or `job`, the program's processes.
+    """
+
+    schema: str = "elbowroom/profile-memory"
+    version: int = TRAFFIC_VERSION
+    host: str
+    source: str
+    scope: Literal["host", "job"]
+    times_ns: tuple[int, ...]
+    bytes: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        """Bytes of the whole job."""
+        return self.bytes[-1]
+
+    def rates(self, start_ns: int, edges: Floats) -> Floats:
+        """B/s between each two of `edges`, seconds since `start_ns`; nan where nothing was sampled."""
+        times = (np.array(self.times_ns) - start_ns) / 1e9
+        at = np.interp(edges, times, self.bytes, left=np.nan, right=np.nan)
+        rates: Floats = np.diff(at) / np.diff(edges)
+        return rates
+
+
+MEMORY = DocumentFormat(
+    kind=MemoryTraffic,
+    schema="elbowroom/profile-memory",
+    version=TRAFFIC_VERSION,
+    name="memory traffic",
+    hint="profile the program again, into a new folder",
+)

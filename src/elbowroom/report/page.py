@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 
 from elbowroom.draw import svg
-from elbowroom.draw.figure import Figure, Series
+from elbowroom.draw.figure import Figure, Series, TextTable
 from elbowroom.draw.html import asset, embed, template
-from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
 from elbowroom.points.point import Note
 from elbowroom.quantities import interval, number, plural, rounded_size, unit

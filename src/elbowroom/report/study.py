@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 
 from elbowroom.draw import svg
-from elbowroom.draw.figure import Figure
+from elbowroom.draw.figure import Figure, TextTable
 from elbowroom.draw.html import asset, template
-from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
 from elbowroom.report.page import PACKAGE, machine_line
 from elbowroom.studies.document import JudgedExhibit, StudyDocument

@@ -10,8 +10,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom import experiments
-from elbowroom.draw.figure import Axis, Figure, Series
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Axis, Figure, Series, TextTable
 from elbowroom.errors import UsageError
 from elbowroom.experiments.common.panels import CORES, X, comm_label, cores_of, curve, side_by_side
 from elbowroom.experiments.common.sentences import grouped, kernel_name, place_text, size_text

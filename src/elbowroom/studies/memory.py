@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import TextTable
 from elbowroom.experiments import placement
 from elbowroom.experiments.common.sentences import SideName
 from elbowroom.points.point import Metric

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from elbowroom.draw.figure import Figure
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Figure, TextTable
 from elbowroom.machine.topology import Machine
 from elbowroom.results.judgement import Judgement
 from elbowroom.studies.evidence import Evidence

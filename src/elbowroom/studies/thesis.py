@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import TextTable
 from elbowroom.errors import ElbowroomError
 from elbowroom.experiments.common.factorizations.results import gain, pairs, rows
 from elbowroom.experiments.common.sentences import grouped

@@ -18,12 +18,13 @@ from elbowroom.trace.columns import (
     EVENT,
     EVENTS,
     MESSAGES,
+    SET_UP,
     Block,
     Rank,
     TraceColumns,
     TracedJob,
+    sets_up,
 )
-from elbowroom.trace.mpi_calls import SET_UP, sets_up
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

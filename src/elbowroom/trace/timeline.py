@@ -24,8 +24,18 @@ from elbowroom.draw.html import asset, embed, template
 from elbowroom.draw.palette import FAMILIES, ON_DARK, ON_LIGHT
 from elbowroom.errors import UsageError
 from elbowroom.quantities import number
-from elbowroom.trace.columns import BEGIN, CLIPPED, EVENTS, GAPS, MESSAGES, Block, TraceColumns, TracedJob
-from elbowroom.trace.mpi_calls import SET_UP, sets_up
+from elbowroom.trace.columns import (
+    BEGIN,
+    CLIPPED,
+    EVENTS,
+    GAPS,
+    MESSAGES,
+    SET_UP,
+    Block,
+    TraceColumns,
+    TracedJob,
+    sets_up,
+)
 from elbowroom.trace.texts import Texts
 
 MOST_EVENTS = 4_000_000

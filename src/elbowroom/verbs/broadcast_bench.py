@@ -185,7 +185,7 @@ def save(entries: list[BroadcastEntry], path: Path) -> None:
     """Draws latency over recipients and bandwidth over size as .svg or .png; UsageError where there is only
     one of each.
     """
-    from elbowroom.broadcast.measured_figures import broadcast_figures
+    from elbowroom.broadcast.measured import broadcast_figures
     from elbowroom.draw.files import save_panels
 
     _check_drawable([entry.size for entry in entries], [entry.ranks for entry in entries], path)

@@ -18,9 +18,9 @@ from elbowroom.cli.console import chatter
 from elbowroom.files import write_atomically
 from elbowroom.measure.planned_starts import PlannedStart
 from elbowroom.measure.session import Stopped, default_out, stopped_by_signals
-from elbowroom.profile.cores import sharing
 from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import ProfiledJob, counted_bytes
+from elbowroom.profile.profile import sharing
 from elbowroom.quantities import percent, short_time
 from elbowroom.verbs.machine_models import (
     MEASURING,

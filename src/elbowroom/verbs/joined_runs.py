@@ -20,8 +20,7 @@ from elbowroom.verbs.run_folder import Run, open
 from elbowroom.verbs.run_report import page_of
 
 if TYPE_CHECKING:
-    from elbowroom.draw.figure import Figure
-    from elbowroom.draw.table import TextTable
+    from elbowroom.draw.figure import Figure, TextTable
 
 ALIKE = tuple(field for field in HARDWARE if field != "hosts")
 """What runs of one machine share on any number of its nodes."""

@@ -11,11 +11,11 @@ import msgspec
 
 from elbowroom import experiments
 from elbowroom.cli.console import chatter
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import TextTable
 from elbowroom.errors import UsageError
 from elbowroom.experiments.diffusion.steps import rows
 from elbowroom.files import write_atomically
-from elbowroom.launch.status import computing
+from elbowroom.launch.processes import computing
 from elbowroom.machine.topology import Machine
 from elbowroom.measure import export, results
 from elbowroom.measure.explanation import observed

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from elbowroom.draw.table import TextTable
+    from elbowroom.draw.figure import TextTable
     from elbowroom.machine.topology import Machine
     from elbowroom.measure.prepared import Prepared
     from elbowroom.points.point import Note, Point

@@ -12,7 +12,7 @@ import pytest
 from elbowroom.api import profiles
 from elbowroom.launch.memory_counters import Counters
 from elbowroom.launch.recorder import RecordedCommand
-from elbowroom.profile.memory_traffic import MEMORY
+from elbowroom.profile.summary import MEMORY
 
 SLEEP = RecordedCommand(("sleep", "0.05"), dict(os.environ), (), None, ())
 FAILS = RecordedCommand(("sh", "-c", "exit 7"), dict(os.environ), (), None, ())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from elbowroom import cli
-from elbowroom.profile.manifest import FILE, MANIFEST, EmulatedNic, Manifest
+from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, EmulatedNic, Manifest
 from elbowroom.schedule.matrix import parse_matrix
 from made_profiles import MS, MadeJob
 
@@ -31,7 +31,7 @@ def profiled(folder: Path, size: int = 2_000_000, *, ranks: int = 4, machine: st
         nic=EmulatedNic(name="x", bandwidth=1e9, ranks_per_node=ranks // 2),
         machine={"name": machine} if machine else {},
     )
-    MANIFEST.write(folder / FILE, manifest)
+    MANIFEST.write(folder / MANIFEST_FILE, manifest)
     return folder
 
 

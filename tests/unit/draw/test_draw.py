@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from elbowroom.draw import labels, palette, scales
+from elbowroom.draw import maps, palette, scales
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.draw.files import TITLE_LETTERS, save, save_all
 from elbowroom.draw.svg import Rows, svg, unit_of
@@ -285,7 +285,7 @@ def test_badges_of_marks_at_one_place_stand_side_by_side() -> None:
 
 @given(st.lists(st.floats(min_value=0, max_value=500), max_size=8))
 def test_spread_keeps_the_order_and_the_least_distance(centres: list[float]) -> None:
-    moved = labels.spread(centres, 17)
+    moved = maps.spread(centres, 17)
     assert sorted(range(len(moved)), key=lambda i: (moved[i], i)) == sorted(
         range(len(centres)), key=lambda i: (centres[i], i)
     )
@@ -294,7 +294,7 @@ def test_spread_keeps_the_order_and_the_least_distance(centres: list[float]) -> 
 
 
 def test_spread_moves_nothing_that_has_room() -> None:
-    assert labels.spread([100.0, 0.0, 50.0], 17) == [100.0, 0.0, 50.0]
+    assert maps.spread([100.0, 0.0, 50.0], 17) == [100.0, 0.0, 50.0]
 
 
 def test_an_axis_with_a_reference_shows_a_line_at_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elbowroom.draw import labels, palette, scales
+from elbowroom.draw import maps, palette, scales
 from elbowroom.draw.figure import Axis, Figure, Label, Series
 from elbowroom.draw.files import save, save_panels
 from elbowroom.draw.svg import svg
@@ -140,18 +140,18 @@ def test_an_axis_of_whole_things_has_ticks_at_whole_numbers(most: int) -> None:
     )
 )
 def test_a_name_stands_inside_the_plot(spots: list[tuple[float, float]]) -> None:
-    for place in labels.places(spots, [60.0] * len(spots), 500, 250):
+    for place in maps.places(spots, [60.0] * len(spots), 500, 250):
         assert 30 <= place.x <= 470
         assert 0 <= place.y <= 250
 
 
 def test_two_points_at_one_place_have_names_that_do_not_cover_each_other() -> None:
-    one, two = labels.places([(200, 100), (202, 101)], [80, 80], 500, 250)
-    assert abs(one.x - two.x) >= 80 or abs(one.y - two.y) >= labels.HEIGHT
+    one, two = maps.places([(200, 100), (202, 101)], [80, 80], 500, 250)
+    assert abs(one.x - two.x) >= 80 or abs(one.y - two.y) >= maps.HEIGHT
 
 
 def test_a_name_at_the_edge_of_the_plot_goes_inwards() -> None:
-    (place,) = labels.places([(2, 248)], [70], 500, 250)
+    (place,) = maps.places([(2, 248)], [70], 500, 250)
     assert place.x > 2 + 35
     assert place.y < 248
 

@@ -17,7 +17,7 @@ import pytest
 from elbowroom import cli
 from elbowroom.errors import MachineError
 from elbowroom.launch import build, modes, native
-from elbowroom.launch.building import Target, missing_packages
+from elbowroom.launch.native import Target, missing_packages
 from elbowroom.launch.topologies import own_topology_xml
 from elbowroom.machine.hwloc import read_topology
 
@@ -43,7 +43,7 @@ add_custom_target(all_of_it DEPENDS thing)
 BUILD = """
 from pathlib import Path
 from elbowroom.launch import native
-from elbowroom.launch.building import Target
+from elbowroom.launch.native import Target
 
 target = Target("thing", Path("sources"), (), ("thing",), "", "the thing (some seconds, once)", "all_of_it")
 print(native.kept(target, "things", "key"))

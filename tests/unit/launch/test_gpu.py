@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from elbowroom.launch import build, gpu
-from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import GpuFacts, GpuLibrary, Management, parse_gpu_facts
+from elbowroom.machine.state import Failure
 
 FOLDER = os.environ.get("ELBOWROOM_GPU_STAND_IN", "")
 needs_stand_in = pytest.mark.skipif(

@@ -11,11 +11,10 @@ import pytest
 
 from elbowroom.errors import MachineError
 from elbowroom.launch.mpi import loaded_library
-from elbowroom.machine.assessment import Failure
 from elbowroom.machine.doctor import Diagnosis, Facts, MpiLauncher, diagnose, listed
 from elbowroom.machine.gpu import parse_gpu_facts
 from elbowroom.machine.hwloc import read_topology
-from elbowroom.machine.state import known, unknowns, why_unknown
+from elbowroom.machine.state import Failure, known, unknowns, why_unknown
 from elbowroom.machine.topology import Machine, here
 from elbowroom.measure import doctor_facts
 

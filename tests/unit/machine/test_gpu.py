@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from elbowroom.machine import gpu
-from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import GpuFacts, Management, look_at_gpu, parse_gpu_facts
+from elbowroom.machine.state import Failure
 
 PRINTED: dict[str, Any] = {
     "cuda": "12.8",

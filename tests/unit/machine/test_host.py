@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from elbowroom.machine.host import HostIdentity, node_distances, read_host
+from elbowroom.machine.identity import HostIdentity, node_distances, read_host
 
 
 def cpu(root: Path, number: int, *, core: int, socket: int, cache: tuple[str, str, str]) -> None:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from elbowroom.errors import UsageError
-from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import Device, GpuFacts, GpuLibrary
+from elbowroom.machine.state import Failure
 from elbowroom.points.gpu import GpuCase
 from elbowroom.points.point import Point, Steady
 from elbowroom.points.unit import Unit

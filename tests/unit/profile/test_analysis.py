@@ -15,9 +15,8 @@ from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import NO_PROGRESS, Analysis, analyse, summarise
 from elbowroom.profile.curve import shared
 from elbowroom.profile.figures import memory_sentence, overlap_sentence, sentences
-from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
 from elbowroom.profile.profile import read_profile
-from elbowroom.profile.summary import ProfileSummary
+from elbowroom.profile.summary import MEMORY, MemoryTraffic, ProfileSummary
 from made_profiles import MS, Row, write_profile
 
 CALL, SPAN = f.CALL | f.BETWEEN, f.SPAN | f.BETWEEN

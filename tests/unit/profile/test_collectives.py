@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elbowroom.profile.collectives import base_name, moved
+from elbowroom.profile.matching import base_name, moved
 
 
 def bytes_of(name: str, size: float, members: int, local: int, *, root: bool = False) -> tuple[float, float]:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from elbowroom.errors import UsageError
 from elbowroom.profile import rank_file as f
-from elbowroom.profile.cores import sharing
-from elbowroom.profile.profile import Profile, read_profile
+from elbowroom.profile.profile import Profile, read_profile, sharing
 from made_profiles import MS, Row, write_rank
 
 Thread = tuple[int, int, int]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elbowroom.profile.curve import NicCurve, estimated_bandwidth, shared
-from elbowroom.profile.fluid import shared_finish
+from elbowroom.profile.intervals import shared_finish
 
 Array = npt.NDArray[np.float64]
 FREE = 1e9

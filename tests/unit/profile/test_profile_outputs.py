@@ -8,8 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from elbowroom.draw.svg import svg
-from elbowroom.profile.analysis import Analysis, analyse, summarise
-from elbowroom.profile.columns import write_intervals, write_windows
+from elbowroom.profile.analysis import Analysis, analyse, summarise, write_intervals, write_windows
 from elbowroom.profile.curve import NicCurve
 from elbowroom.profile.figures import profile_figures, profile_page, sentences
 from elbowroom.profile.profile import read_profile

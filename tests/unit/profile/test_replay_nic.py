@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from elbowroom.profile.replay_nic import Nics
+from elbowroom.profile.replay import Nics
 
 FULL = 100.0
 

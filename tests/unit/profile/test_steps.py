@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import analyse
 from elbowroom.profile.curve import NicCurve
-from elbowroom.profile.periods import find_period
 from elbowroom.profile.profile import read_profile
-from elbowroom.profile.steps import Steps, StepSearch, find_steps
+from elbowroom.profile.steps import Steps, StepSearch, find_period, find_steps
 from made_profiles import MS, MadeJob, write_profile
 
 NIC = NicCurve(total=(1e9,))

@@ -11,7 +11,6 @@ import pytest
 import made_columns as made
 from elbowroom.trace import columns as c
 from elbowroom.trace.activity import read_events
-from elbowroom.trace.flush_figures import flush_figures, flush_page, flush_sentences, where_of
 from elbowroom.trace.flushes import (
     FLUSH,
     PLAIN,
@@ -20,7 +19,11 @@ from elbowroom.trace.flushes import (
     RecordedRun,
     analyse_flushes,
     find_flushes,
+    flush_figures,
     flush_order,
+    flush_page,
+    flush_sentences,
+    where_of,
 )
 from elbowroom.trace.overhead import TimedRun
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from elbowroom.trace.mpi_calls import sets_up
+from elbowroom.trace.columns import sets_up
 
 
 @pytest.mark.parametrize(

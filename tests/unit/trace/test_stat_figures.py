@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from elbowroom.trace.activity_figures import trace_figures
 from elbowroom.trace.documents import Stat, TypeStat
-from elbowroom.trace.stat_figures import trace_figures
 
 
 def hues(name: str, category: str) -> set[str | None]:

@@ -21,10 +21,11 @@ from elbowroom.trace.overhead import (
     TimedRun,
     analyse,
     order,
+    overhead_figures,
+    page,
     parse_sets,
     sets_of,
 )
-from elbowroom.trace.overhead_figures import overhead_figures, page
 
 EVENTS = {NONE: 0, OFF: 0, "mpi": 100, "task": 900, ALL: 1000}
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import TextTable
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement

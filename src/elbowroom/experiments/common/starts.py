@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import TextTable
 from elbowroom.quantities import format_size
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import StartVariation

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import TextTable
 from elbowroom.errors import UsageError
 from elbowroom.experiments.common.sentences import Values, nothing
 from elbowroom.experiments.diffusion import figures

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import TextTable
 from elbowroom.experiments.common.sentences import Claim, Values, nothing, size_text
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases, kind_text, region_text, who_text

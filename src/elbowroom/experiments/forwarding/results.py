@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Axis, Figure, TextTable
 from elbowroom.experiments.common.panels import kept_curve
 from elbowroom.experiments.common.sentences import (
     Claim,

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure, Series
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Axis, Figure, Series, TextTable
 from elbowroom.experiments.common.accelerators import (
     KEPT_LEGEND,
     STAND_IN_SENTENCE,

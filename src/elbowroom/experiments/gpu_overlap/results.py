@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure, Hue, Series
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Axis, Figure, Hue, Series, TextTable
 from elbowroom.experiments.common.accelerators import (
     KEPT_LEGEND,
     STAND_IN_SENTENCE,

@@ -9,8 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Drawn, Figure, Series
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Axis, Drawn, Figure, Series, TextTable
 from elbowroom.experiments.common.panels import CORES
 from elbowroom.experiments.common.sentences import (
     Claim,

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure, Series
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Axis, Figure, Series, TextTable
 from elbowroom.experiments.common.panels import Triple, cores_of, curve, side_by_side
 from elbowroom.experiments.common.sentences import (
     Values,

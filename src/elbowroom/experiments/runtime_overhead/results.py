@@ -7,8 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure, Mark, Series
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Axis, Figure, Mark, Series, TextTable
 from elbowroom.experiments.common.panels import as_latency, curve
 from elbowroom.experiments.common.sentences import (
     Claim,

@@ -9,13 +9,13 @@ from elbowroom.launch.launcher import (
     Launch,
     Launcher,
     LaunchRequest,
+    mpi_environment,
     needed_hosts,
     number_of,
     outside,
     program_words,
 )
 from elbowroom.launch.mpi import stdout_of
-from elbowroom.launch.mpirun import mpi_environment
 
 
 def build(request: LaunchRequest, env: Mapping[str, str]) -> Launch:

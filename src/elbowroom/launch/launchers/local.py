@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.launch.launcher import Launch, Launcher, LaunchRequest, program_words
-from elbowroom.launch.mpirun import mpi_environment, mpirun
+from elbowroom.launch.launcher import Launch, Launcher, LaunchRequest, mpi_environment, mpirun, program_words
 
 
 def build(request: LaunchRequest, env: Mapping[str, str]) -> Launch:

@@ -9,11 +9,14 @@ from elbowroom.launch.launcher import (
     Launcher,
     LaunchRequest,
     check_slots,
+    forwarded,
     given_hosts,
+    mpi_environment,
+    mpirun,
     program_words,
     too_few,
+    where,
 )
-from elbowroom.launch.mpirun import forwarded, mpi_environment, mpirun, where
 
 
 def build(request: LaunchRequest, env: Mapping[str, str]) -> Launch:

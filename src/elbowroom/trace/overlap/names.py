@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from elbowroom.trace import mpi_calls
+from elbowroom.trace import columns
 
 _COMMUNICATES = re.compile(
     r"(void\s+)?(\w+::)*("
@@ -53,7 +53,7 @@ def of_communication(name: str, *, kernel: bool = False) -> str:
     """`collective` or `message`; `wait` or `set-up` for a call that transfers nothing. Kernels of a library
     are never set-up.
     """
-    if kind := mpi_calls.kind_of(name):
+    if kind := columns.kind_of(name):
         return kind
     if not kernel and _SET_UP.search(name):
         return "set-up"

@@ -10,7 +10,7 @@ import pytest
 
 from elbowroom import api
 from elbowroom.errors import ElbowroomError, UsageError
-from elbowroom.launch import build, otf2_reader
+from elbowroom.launch import build, trace_reader
 from made_overlap import COMM, Recipe, make
 from made_rings import BEGIN, END, RECEIVE, SEND, MadeRank
 
@@ -59,7 +59,7 @@ def test_the_folder_of_a_trace_has_its_overlap(folder: Path) -> None:
 def test_a_merged_file_has_the_same_overlap(folder: Path, tmp_path: Path, ending: str) -> None:
     if ending == "otf2":
         try:
-            otf2_reader.library()
+            trace_reader.otf2_library_name()
         except UsageError as error:
             pytest.skip(error.sentence())
     out = tmp_path / f"trace.{ending}"
@@ -73,7 +73,7 @@ def test_a_merged_file_has_the_same_overlap(folder: Path, tmp_path: Path, ending
 
 def test_damaged_archives_end_with_a_sentence_or_a_result(folder: Path, tmp_path: Path) -> None:
     try:
-        otf2_reader.library()
+        trace_reader.otf2_library_name()
     except UsageError as error:
         pytest.skip(error.sentence())
     out = tmp_path / "trace.otf2"

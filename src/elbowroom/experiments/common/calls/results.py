@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure, Hue, Series
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Axis, Figure, Hue, Series, TextTable
 from elbowroom.experiments.common.sentences import (
     Values,
     cores_text,

@@ -9,8 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure, Series
-from elbowroom.draw.table import TextTable
+from elbowroom.draw.figure import Axis, Figure, Series, TextTable
 from elbowroom.experiments.common.sentences import Claim, Values, grouped, hit, kept_text, nothing
 from elbowroom.machine.topology import Machine
 from elbowroom.points.factorizations import FactorizationProgram, Task
