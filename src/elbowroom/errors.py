@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import json
+import math
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 LONGEST = 240
 """Characters of a value that an error repeats."""
@@ -26,6 +30,38 @@ class ElbowroomError(Exception):
         where = self.field if self.value is None else f"{self.field} {shortened(repr(self.value))}"
         head = f"{where}: {self.message}" if where else self.message
         return f"{head}; {self.hint}" if self.hint else head
+
+    def document(self) -> str:
+        """An ErrorDocument as JSON on one line; a value that JSON does not know is written as text."""
+        value = self.value
+        plain = value if isinstance(value, str | int | float | bool | list | tuple | None) else str(value)
+        if isinstance(plain, tuple):
+            plain = list(plain)
+        if isinstance(plain, float) and not math.isfinite(plain):
+            plain = str(plain)
+        parts = ErrorParts(field=self.field, value=plain, message=self.message, hint=self.hint)
+        # Not by msgspec: names of files may hold bytes that are no UTF-8, which only \u escapes can say.
+        return json.dumps(asdict(ErrorDocument(error=parts, exit_code=self.exit_code)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorParts:
+    """`field` and `value` that are wrong, what is wrong with them, and a hint; empty where there is none."""
+
+    field: str
+    value: str | int | float | bool | list[Any] | None
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorDocument:
+    """What a command that fails prints with --json; `exit_code` as in `elbowroom.cli`."""
+
+    schema: str = "elbowroom/error"
+    version: int = 1
+    error: ErrorParts
+    exit_code: int
 
 
 def shortened(text: str) -> str:

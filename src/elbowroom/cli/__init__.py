@@ -14,12 +14,11 @@ from contextlib import suppress
 
 import click
 
-from elbowroom import api
-from elbowroom.api.shell import ends_as_interrupt
 from elbowroom.cli import console
 from elbowroom.cli.commands import group
 from elbowroom.cli.options import usage_error
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
+from elbowroom.signals import ends_as_interrupt
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -89,7 +88,7 @@ def _fail(error: ElbowroomError, words: list[str]) -> int:
     print(f"elbowroom: {' '.join(error.sentence().split())}", file=sys.stderr)
     if "--json" in words:
         with suppress(OSError):
-            print(api.failure.text_of(error), flush=True)
+            print(error.document(), flush=True)
     try:
         sys.stdout.flush()
     except OSError:

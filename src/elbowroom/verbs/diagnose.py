@@ -124,7 +124,7 @@ class Diagnose(Verb):
                 raise
             print(f"elbowroom: {error.sentence()}", file=sys.stderr)
             if as_json:
-                click.echo(api.failure.text_of(error))
+                click.echo(error.document())
             return code
         return code or own
 

@@ -17,7 +17,7 @@ from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.report.page import Page, render
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.verbs.run_folder import Run, open
-from elbowroom.verbs.run_report import page_of
+from elbowroom.verbs.run_report import build_page
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure, TextTable
@@ -88,7 +88,7 @@ class JoinedRuns:
         return target
 
     def _page(self) -> Page:
-        pages = [page_of(run.evaluated) for run in self.runs]
+        pages = [build_page(run.evaluated) for run in self.runs]
         first = pages[0]
         results, uses = [], {}
         names: set[str] = set()

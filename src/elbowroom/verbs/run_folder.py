@@ -31,7 +31,7 @@ from elbowroom.store import sealed
 from elbowroom.store.curves import write_curves
 from elbowroom.store.folder import Manifest, RunFolder
 from elbowroom.verbs.model_file import curves_of
-from elbowroom.verbs.run_report import jobbed, modelled, page_of
+from elbowroom.verbs.run_report import build_page, job_section, model_sections
 
 if TYPE_CHECKING:
     import pandas
@@ -167,10 +167,10 @@ class Run:
         and the `job` on the contention map of the first of them. UsageError for a job that does not fit it.
         """
         target = Path(path) if path is not None else self._folder.report_path
-        shown, doubts = modelled(self, models)
-        shown_job = None if job is None else jobbed(self, shown, job)
+        shown, doubts = model_sections(self, models)
+        shown_job = None if job is None else job_section(self, shown, job)
         with computing("writing the report"):
-            write_atomically(target, render(page_of(self._results, shown, doubts, shown_job)).encode())
+            write_atomically(target, render(build_page(self._results, shown, doubts, shown_job)).encode())
         return target
 
     def export(self, kind: Format, path: Path | str) -> list[Path]:

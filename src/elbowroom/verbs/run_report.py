@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from elbowroom.verbs.model_file import MeasuredRun
 
 
-def page_of(
+def build_page(
     results: Results,
     models: tuple[Modelled, ...] = (),
     doubts: tuple[Note, ...] = (),
@@ -85,7 +85,9 @@ def known_state(state: Mapping[str, Any]) -> dict[str, Any]:
     return known
 
 
-def modelled(run: MeasuredRun, files: Sequence[Path | str]) -> tuple[tuple[Modelled, ...], tuple[Note, ...]]:
+def model_sections(
+    run: MeasuredRun, files: Sequence[Path | str]
+) -> tuple[tuple[Modelled, ...], tuple[Note, ...]]:
     """The models of `files`, or else all of the run folder (models/*.json), best name first.
 
     A file of the folder that cannot be used becomes a note; for one of `files` that is a UsageError.
@@ -186,7 +188,7 @@ def _predicted(shape: Shape, parameters: Parameters, node: int) -> list[tuple[in
     return [(n, (a, b, c, d)) for n, (a, b, c, d) in zip(ns, rows, strict=True)]
 
 
-def jobbed(run: MeasuredRun, models: Sequence[Modelled], job: Job | Path | str) -> Jobbed:
+def job_section(run: MeasuredRun, models: Sequence[Modelled], job: Job | Path | str) -> Jobbed:
     """The job as the report of a run shows it, advised by the first of its models.
 
     UsageError where there is none, or the job does not fit.

@@ -38,7 +38,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "what would be built and started: what other commands print with --dry-run --json",
         "measure.planned_starts:PlannedStarts",
     ),
-    "error": ("error: what a command that fails prints with --json", "api.failure:ErrorDocument"),
+    "error": ("error: what a command that fails prints with --json", "errors:ErrorDocument"),
     "explanation": ("explanation: what `explain --json` prints", "explain.explanation:Explanation"),
     "evaluate": ("errors of models: what `evaluate --json` prints", "models.evaluate:EvaluationDocument"),
     "fit": ("fitted models: what `fit --json` prints", "models.fit:FitDocument"),
