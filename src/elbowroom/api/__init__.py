@@ -109,7 +109,7 @@ PUBLIC = {
 __all__ = sorted(PUBLIC)
 
 
-_MOVED = {"gpu_models": "gpu_models", "models": "model_file", "runs": "run_folder"}
+_MOVED = {"models": "model_file", "runs": "run_folder"}
 """Modules of `verbs` that modules of `cli` still name by `api`, until these are declared in `verbs` too."""
 
 

@@ -31,7 +31,7 @@ COMMANDS = {
     "fit": ("verbs.fit", "Fit all models to runs."),
     "evaluate": ("verbs.fit", "Compute the errors of models on a run."),
     "colocate": ("group", "Find the jobs that may share nodes, and schedule them."),
-    "predict": ("prediction", "Predict bandwidths alone and together."),
+    "predict": ("verbs.predict", "Predict bandwidths alone and together."),
     "schema": ("verbs.schema", "Print the JSON Schema of a document."),
     "simulate": ("verbs.simulate", "Simulate the memory requests of a node, one by one."),
     "broadcast": ("group", "Simulate and measure broadcasts over trees."),

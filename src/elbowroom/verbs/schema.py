@@ -104,9 +104,9 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     "plans": ("named plans: what `plans --json` prints", "verbs.show:PlanList"),
     "prediction": (
         "predictions: what `predict --json` prints",
-        "api.predictions:SituationDocument",
-        "api.predictions:SituationsDocument",
-        "api.predictions:LoadDocument",
+        "models.prediction_documents:SituationDocument",
+        "models.prediction_documents:SituationsDocument",
+        "models.prediction_documents:LoadDocument",
     ),
     "profile": ("profile.json of a profile folder", "profile.manifest:Manifest"),
     "profile-memory": (

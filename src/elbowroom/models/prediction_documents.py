@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from elbowroom.models.document import Origin
+from elbowroom.models.document import Document, Origin
 from elbowroom.models.load import LoadPrediction, PredictedBandwidths, Prediction
 from elbowroom.schemas import WRITTEN
-from elbowroom.verbs.model_file import Model
 
 
 class PredictionDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +68,7 @@ class SituationsDocument(_Answered, frozen=True, kw_only=True):
 
 
 def situation_document(
-    model: Model,
+    document: Document,
     name: str,
     predictions: Sequence[Prediction],
     *,
@@ -78,14 +77,14 @@ def situation_document(
     files: Sequence[Path],
     single: bool,
 ) -> msgspec.Struct:
-    """Predictions of the model `name` as a document; `single`: of one situation, at the top.
+    """Predictions by the model `name` as a document; `single`: of one situation, at the top.
 
     `size`: bytes of a message, None for those that the model was calibrated with.
     """
     head: dict[str, Any] = {
-        **_head(model, name),
+        **_head(document, name),
         "faithful": faithful,
-        "size": size or model.document.calibration.size,
+        "size": size or document.calibration.size,
         "files": tuple(str(file) for file in files),
     }
     answers = [
@@ -93,19 +92,19 @@ def situation_document(
         | {key: value for key, value in msgspec.structs.asdict(item).items() if key != "situation"}
         for item in predictions
     ]
-    document: msgspec.Struct = (
+    answer: msgspec.Struct = (
         SituationDocument(**head, **answers[0])
         if single
         else SituationsDocument(**head, predictions=tuple(PredictedSituation(**item) for item in answers))
     )
-    return document
+    return answer
 
 
-def load_document(model: Model, name: str, prediction: LoadPrediction) -> msgspec.Struct:
+def load_document(document: Document, name: str, prediction: LoadPrediction) -> msgspec.Struct:
     """A prediction of a load by the model `name` as a document."""
-    document: msgspec.Struct = LoadDocument(**_head(model, name), **msgspec.structs.asdict(prediction))
-    return document
+    answer: msgspec.Struct = LoadDocument(**_head(document, name), **msgspec.structs.asdict(prediction))
+    return answer
 
 
-def _head(model: Model, name: str) -> dict[str, Any]:
-    return {"machine": model.machine.name, "model": name, "origin": model.document.calibration.origin}
+def _head(document: Document, name: str) -> dict[str, Any]:
+    return {"machine": document.machine.name, "model": name, "origin": document.calibration.origin}
