@@ -42,7 +42,7 @@ class Fault(NamedTuple):
 
 
 def faults(text: str) -> Iterator[Fault]:
-    """What can be changed in a file, line by line: between the ends of two operands, or a name or a number."""
+    """What can be changed in a file: an operator between two operands, a name, or a number."""
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text)):
         for row, start, end, old, new in _changes(node):
@@ -64,11 +64,10 @@ def _changes(node: ast.AST) -> Iterator[tuple[int, int, int, str, str]]:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMES:
         name = node.func
         yield name.lineno, name.col_offset, name.end_col_offset or 0, name.id, NAMES[name.id]
-    elif (
-        isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.lineno == node.end_lineno
-    ):
-        old = repr(node.value)
-        yield node.lineno, node.col_offset, node.end_col_offset or 0, old, repr(node.value * 2 + 1)
+    elif isinstance(node, ast.Constant):
+        value = node.value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield node.lineno, node.col_offset, node.end_col_offset or 0, repr(value), repr(value * 2 + 1)
     for left, operator, right in pairs:
         if type(operator) in SWAPS and left.end_lineno == right.lineno:
             spelt = SPELT[type(operator)]
