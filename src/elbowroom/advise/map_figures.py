@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from elbowroom.advise.contention_map import LOSES, ContentionMap, Spot, who_loses
 from elbowroom.advise.setups import comm_socket
 from elbowroom.draw import scales
-from elbowroom.draw.figure import Arrow, Axis, Field, Figure, Label, NamedRegion, Second, Series
+from elbowroom.draw.figure import Arrow, Axis, Field, Figure, Label, NamedRegion, Second, Series, Side
 from elbowroom.models.curves import Shape
 from elbowroom.quantities import format_size, number, plural, short_time
 
@@ -91,12 +92,11 @@ def _loss_fields(chart: ContentionMap) -> tuple[Field, ...]:
         return f"communication {chart.kept_comm[j, i]:.2f}, computation {chart.kept_comp[j, i]:.2f}"
 
     lost, kept = _widened(1.0 - chart.kept_comm), _widened(chart.kept_comp)
-    comm = Field(
+    field = partial(Field, x=_xs(chart), y=_ys(chart))
+    comm = field(
         name="kept by communication",
         side="communication",
         drawn="shades",
-        x=_xs(chart),
-        y=_ys(chart),
         values=lost,
         levels=tuple(1 - level for level in KEPT),
         texts=(f"over {KEPT[0]:g}", *(f"{b:g} – {a:g}" for a, b in pairwise(KEPT)), f"under {KEPT[-1]:g}"),
@@ -104,31 +104,25 @@ def _loss_fields(chart: ContentionMap) -> tuple[Field, ...]:
         rows=_rows(chart),
         value="kept",
     )
-    comp = Field(
+    comp = field(
         name="kept by computation",
         side="computation",
         drawn="lines",
-        x=comm.x,
-        y=comm.y,
         values=kept,
         levels=KEPT,
         texts=tuple(f"{level:g}" for level in KEPT),
     )
-    comm_loses = Field(
+    comm_loses = field(
         name=f"communication keeps less than {LOSES:g}",
         side="communication",
         drawn="rising",
-        x=comm.x,
-        y=comm.y,
         values=lost,
         levels=(1 - LOSES,),
     )
-    comp_loses = Field(
+    comp_loses = field(
         name=f"computation keeps less than {LOSES:g}",
         side="computation",
         drawn="falling",
-        x=comm.x,
-        y=comm.y,
         values=tuple(tuple(-value for value in row) for row in kept),
         levels=(-LOSES,),
     )
@@ -190,28 +184,17 @@ def _times(chart: ContentionMap, where: str, place: int, least: float) -> Figure
 def _kept_curves(chart: ContentionMap, where: str, place: int) -> Figure:
     """Over the number of cores, for messages of the one size that the model knows."""
     x = tuple(float(count) for count in chart.counts)
+    sides: tuple[tuple[Side, Array], ...] = (
+        ("communication", chart.kept_comm), ("computation", chart.kept_comp)
+    )  # fmt: skip
     return Figure(
         name=f"map-losses-{place}",
         title=f"Kept bandwidth: {where}",
         x=_cores(chart),
         left=Axis(label="Kept (1 = as alone)", reference=1.0),
-        series=(
-            Series(
-                name="communication",
-                side="communication",
-                style="together",
-                x=x,
-                y=tuple(chart.kept_comm[0].tolist()),
-                value="kept",
-            ),
-            Series(
-                name="computation",
-                side="computation",
-                style="together",
-                x=x,
-                y=tuple(chart.kept_comp[0].tolist()),
-                value="kept",
-            ),
+        series=tuple(
+            Series(name=side, side=side, style="together", x=x, y=tuple(kept[0].tolist()), value="kept")
+            for side, kept in sides
         ),
         labels=tuple(
             Label(x=float(spot.count), y=spot.kept_comm.value, text=_text(spot)) for spot in chart.spots
