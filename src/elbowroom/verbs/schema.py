@@ -108,10 +108,10 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "models.prediction_documents:SituationsDocument",
         "models.prediction_documents:LoadDocument",
     ),
-    "profile": ("profile.json of a profile folder", "profile.manifest:Manifest"),
+    "profile": ("profile.json of a profile folder", "profile.summary:Manifest"),
     "profile-memory": (
         "memory.json of a profile folder: samples of memory traffic",
-        "profile.memory_traffic:MemoryTraffic",
+        "profile.summary:MemoryTraffic",
     ),
     "profile-summary": ("profile: what `profile show --json` prints", "profile.summary:ProfileSummary"),
     "profile-record": (
