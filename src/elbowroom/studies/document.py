@@ -184,9 +184,9 @@ def planned_exhibits(
     """
 
     def lacks(of: Exhibit | Statement) -> list[str]:
-        said = [reason for need in of.needs if (reason := need(machine))]
+        why = [reason for need in of.needs if (reason := need(machine))]
         hidden = (unobserved or {}).get(of.observes, "")
-        return [*said, f"{of.observes}: {hidden}"] if hidden else said
+        return [*why, f"{of.observes}: {hidden}"] if hidden else why
 
     planned = []
     for exhibit in study.exhibits:
@@ -195,8 +195,8 @@ def planned_exhibits(
         hindered = lacks(exhibit)
         of_statements = [lacks(statement) for statement in exhibit.statements]
         can = [lack for lack in of_statements if measured and not lack]
-        said = [*filter(None, [exhibit.instead]), *without, *hindered]
-        said += [reason for lack in of_statements for reason in lack]
+        why = [*filter(None, [exhibit.instead]), *without, *hindered]
+        why += [reason for lack in of_statements for reason in lack]
         planned.append(
             PlannedExhibit(
                 label=exhibit.label,
@@ -204,7 +204,7 @@ def planned_exhibits(
                 shown=measured and not hindered,
                 judged=len(can),
                 statements=len(exhibit.statements),
-                reasons=tuple(dict.fromkeys(said)),
+                reasons=tuple(dict.fromkeys(why)),
             )
         )
     return tuple(planned)

@@ -11,6 +11,7 @@ import msgspec
 
 from elbowroom.draw.figure import TextTable
 from elbowroom.errors import UsageError
+from elbowroom.experiments.common.points import point_of
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, metric_of
@@ -84,23 +85,18 @@ def device_point(
     **others: Any,
 ) -> Point:
     """A point of a case; `size`: of messages where it has any, else of its copies."""
-    fact = find(kernel)
-    return Point(
-        plan=plan.name,
+    return point_of(
+        plan,
+        (comp_node, workload.node if workload.node >= 0 else comp_node),
         kernel=kernel,
         cursor=cursor,
         n=n,
         size=size,
-        comp_node=comp_node,
-        comm_node=workload.node if workload.node >= 0 else comp_node,
         comm_core=seats.message if workload.sends else seats.submit,
         metric=metric_of(plan, size) if workload.mover == "messages" else "bandwidth",
         comp_cores=seats.computing[:n],
         peer_cores=(seats.peer,) if workload.sends else (),
-        working_set=plan.working_set or placement.working_set(fact, n, comp_node, machine),
-        sequence=plan.sequence,
-        window=plan.window,
-        observe=plan.observe,
+        working_set=plan.working_set or placement.working_set(find(kernel), n, comp_node, machine),
         scheduling=plan.scheduling,
         workload=workload,
         **others,

@@ -7,11 +7,11 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure, Mark, Series
+from elbowroom.draw.figure import Axis, Drawn, Figure, Hue, Mark, Series, Side
 from elbowroom.experiments.common.sentences import SideName, kept_of, kernel_name, onsets
 from elbowroom.results.curves import Onset
 from elbowroom.results.result import PointResult
-from elbowroom.stats.interval import Summary
+from elbowroom.stats.interval import Added, Interval, Kept, Summary
 
 Style = Literal["alone", "together"]
 Triple = tuple[float, float, float]
@@ -117,27 +117,46 @@ def curve(
     )
 
 
+def interval_line(
+    name: str,
+    known: Sequence[tuple[float, Kept | Added | Interval, str]],
+    *,
+    side: Side | None = None,
+    hue: Hue | None = None,
+    drawn: Drawn = "curve",
+    value: str = "median",
+    flat: bool = True,
+) -> Series:
+    """A line of values, each with its x and the id of its point; the band is their 95 % intervals. Without
+    `flat` there is none where no interval has a width.
+    """
+    ends = [measured.ends(measured.value) for _, measured, _ in known]
+    banded = flat or any(low != high for low, high in ends)
+    return Series(
+        name=name,
+        side=side,
+        hue=hue,
+        style="line",
+        x=tuple(x for x, _, _ in known),
+        y=tuple(measured.value for _, measured, _ in known),
+        low=tuple(low for low, _ in ends) if banded else (),
+        high=tuple(high for _, high in ends) if banded else (),
+        points=tuple(point for _, _, point in known),
+        drawn=drawn,
+        value=value,
+        band="95 % interval",
+    )
+
+
 def kept_curve(results: Sequence[PointResult], side: SideName, x: X, name: str) -> Series | None:
     """What a side kept, with its 95 % interval as the band."""
-    rows = [
+    known = [
         (x(item), kept, item.id)
         for item in sorted(results, key=x)
         if (kept := kept_of(item, side)) is not None
     ]
-    if not rows:
-        return None
-    return Series(
-        name=name,
-        side="computation" if side == "comp" else "communication",
-        style="line",
-        x=tuple(row[0] for row in rows),
-        y=tuple(row[1].value for row in rows),
-        low=tuple(row[1].ends(row[1].value)[0] for row in rows),
-        high=tuple(row[1].ends(row[1].value)[1] for row in rows),
-        points=tuple(row[2] for row in rows),
-        value="kept",
-        band="95 % interval",
-    )
+    which: Side = "computation" if side == "comp" else "communication"
+    return interval_line(name, known, side=which, value="kept") if known else None
 
 
 def both(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
+from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
+from elbowroom.plan import placement
 from elbowroom.plan.axes import with_control
 from elbowroom.plan.file import Plan
 from elbowroom.plan.placement import Seats, near_node, nic_node
@@ -33,42 +36,77 @@ def with_notes(expansion: Expansion, notes: Sequence[Note]) -> Expansion:
     return msgspec.structs.replace(expansion, notes=(*notes, *kept))
 
 
-def control_of(plan: Plan, seats: Seats, node: tuple[int, int]) -> tuple[Point, ...]:
-    """A register-only kernel on all computing cores beside the largest message."""
-    return with_control((_messages(plan, seats, node),))[1:]
+def elsewhere(cores: Sequence[int], machine: Machine) -> int:
+    """How many of the cores are on another socket than the first."""
+    packages = {core.number: core.package for core in machine.cores}
+    return sum(packages.get(core) != packages.get(cores[0]) for core in cores)
 
 
-def _messages(plan: Plan, seats: Seats, node: tuple[int, int]) -> Point:
-    return Point(
-        plan=plan.name,
+Nodes = tuple[int, int]
+"""NUMA nodes of the data of computations, and of messages."""
+
+
+def no_core_left(machine: Machine) -> UsageError:
+    """The error of a plan that leaves no core to compute."""
+    cores = list(machine.allowed)
+    hint = "allow at least two cores"
+    return UsageError("no core is left to compute", field="cpuset", value=cores, hint=hint)
+
+
+def seats_of(plan: Plan, machine: Machine, core: int) -> Seats:
+    """Seats beside a communication thread on `core`; UsageError where none is left to compute."""
+    seats = placement.seats(
+        machine,
+        core,
+        comp_cores=plan.comp_cores,
+        peer_core=plan.peer_core,
+        socket_only=plan.pool == "socket",
+    )
+    if seats is None:
+        raise no_core_left(machine)
+    return seats
+
+
+def point_of(plan: Plan, node: Nodes, **others: Any) -> Point:
+    """A point of a program, which no kernel runs beside, with data on these nodes; `others` are the fields
+    that the plan does not say, and those in place of the plan's.
+    """
+    fields: dict[str, Any] = {
+        "kernel": "none",
+        "size": 0,
+        "sequence": plan.sequence,
+        "observe": plan.observe,
+        "window": plan.window,
+    }
+    return Point(plan=plan.name, comp_node=node[0], comm_node=node[1], **(fields | others))
+
+
+def control_of(plan: Plan, seats: Seats, node: Nodes, size: int | None = None) -> tuple[Point, ...]:
+    """A register-only kernel on all computing cores beside the largest message, or one of `size`."""
+    messages = point_of(
+        plan,
+        node,
         kernel="triad",
         n=len(seats.comp_cores),
-        size=max(plan.sizes),
-        comp_node=node[0],
-        comm_node=node[1],
+        size=max(plan.sizes) if size is None else size,
         comm_core=seats.comm_cores[0],
         metric="bandwidth",
         comp_cores=seats.comp_cores,
         comm_cores=seats.comm_cores,
         peer_cores=seats.peer_cores,
         sequence=("A", "B", "AB", "AB", "B", "A"),
-        window=plan.window,
+        observe=(),
     )
+    return with_control((messages,))[1:]
 
 
 RankCores = tuple[tuple[int, ...], tuple[int, ...]]
 """Computing cores and communication cores of a rank."""
 
 
-def places(point: Point, seats: Sequence[RankCores]) -> tuple[Placement, ...]:
-    """A placement for each rank, with the point's nodes."""
+def placed(ranks: Sequence[RankCores], node: Nodes) -> tuple[Placement, ...]:
+    """A placement for each rank, all with data on these nodes."""
     return tuple(
-        Placement(
-            rank=rank,
-            comp_cores=computing,
-            comm_cores=communicating,
-            comp_node=point.comp_node,
-            comm_node=point.comm_node,
-        )
-        for rank, (computing, communicating) in enumerate(seats)
+        Placement(rank=rank, comp_cores=comp, comm_cores=comm, comp_node=node[0], comm_node=node[1])
+        for rank, (comp, comm) in enumerate(ranks)
     )

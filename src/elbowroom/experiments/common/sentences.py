@@ -15,7 +15,7 @@ from elbowroom.quantities import format_size
 from elbowroom.results.curves import Onset, affected, onset, regime
 from elbowroom.results.judgement import Judgement
 from elbowroom.results.result import Finding, PointResult
-from elbowroom.stats.interval import Kept
+from elbowroom.stats.interval import Added, Interval, Kept
 
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
@@ -131,6 +131,13 @@ def onset_values(prefix: str, onset: Onset) -> Values:
         f"{prefix}_worst_at": onset.worst_x,
         f"{prefix}_manner": onset.manner,
     }
+
+
+def interval_values(value: Kept | Added | Interval | None, key: str, prefix: str = "") -> Values:
+    """A value under its key, and the ends of its interval under `low` and `high` behind the prefix; nothing
+    of what was not measured.
+    """
+    return {} if value is None else {key: value.value, f"{prefix}low": value.low, f"{prefix}high": value.high}
 
 
 def case_key(name: str, case: Sequence[object]) -> str:

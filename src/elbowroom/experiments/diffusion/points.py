@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.points import machine_notes, with_notes
+from elbowroom.experiments.common.points import machine_notes, placed, point_of, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import metric_of, single_place, with_control
@@ -138,13 +138,12 @@ def _variants(threads: Sequence[int]) -> list[tuple[Variant, int]]:
 
 def _ring(plan: Plan, machine: Machine, seats: Seats, threads: int, node: tuple[int, int]) -> Point:
     kernel, n = plan.kernels[0], len(seats.comp_cores)
-    return Point(
-        plan=plan.name,
+    return point_of(
+        plan,
+        node,
         kernel=kernel,
         n=n,
         size=plan.sizes[0],
-        comp_node=node[0],
-        comm_node=node[1],
         comm_core=seats.comm_cores[0],
         metric=metric_of(plan, plan.sizes[0]),
         comp_cores=seats.comp_cores,
@@ -153,9 +152,6 @@ def _ring(plan: Plan, machine: Machine, seats: Seats, threads: int, node: tuple[
         pattern="ring",
         working_set=plan.working_set or placement.working_set(find(kernel), n, node[0], machine),
         computing_ranks="all" if machine.hosts > 1 else "first",
-        sequence=plan.sequence,
-        window=plan.window,
-        observe=plan.observe,
     )
 
 
@@ -243,8 +239,5 @@ def _processes(seats: Seats, threads: int, node: tuple[int, int]) -> tuple[Place
     """Two processes of one host: each its half of the computing cores, or both the only one."""
     cores = seats.comp_cores
     half = len(cores) // 2 or 1
-    halves = (cores[:half], cores[-half:])
-    return tuple(
-        Placement(rank=rank, comp_cores=own, comm_cores=comm[:threads], comp_node=node[0], comm_node=node[1])
-        for rank, (own, comm) in enumerate(zip(halves, (seats.comm_cores, seats.peer_cores), strict=True))
-    )
+    ranks = ((cores[:half], seats.comm_cores[:threads]), (cores[-half:], seats.peer_cores[:threads]))
+    return placed(ranks, node)

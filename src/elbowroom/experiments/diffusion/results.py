@@ -62,9 +62,9 @@ def findings_of_rows(
     if not table:
         return []
     last = table[-1]
-    found = [_paid(last, results), _predicted(last, machine), _errors(table, machine), _together(table)]
+    findings = [_paid(last, results), _predicted(last, machine), _errors(table, machine), _together(table)]
     reached = limit(table)
-    return found if reached is None else [*found, _limit(reached)]
+    return findings if reached is None else [*findings, _limit(reached)]
 
 
 def _limit(reached: ScalingLimit) -> Finding:

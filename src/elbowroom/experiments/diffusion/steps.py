@@ -292,21 +292,21 @@ def _fieller(
     return (-b - root) / (2 * a), (-b + root) / (2 * a)
 
 
-def limit_text(found: ScalingLimit) -> str:
+def limit_text(limits: ScalingLimit) -> str:
     """The sentence of a finding."""
-    if found.contended is None:
+    if limits.contended is None:
         return (
             "Communication does not come to limit the step: computation does not shrink faster than it with "
             "the number of nodes."
         )
-    text = f"Communication limits the step from {_nodes(found.contended)} on, where T_M^C = T_N^C"
-    if found.alone is None:
+    text = f"Communication limits the step from {_nodes(limits.contended)} on, where T_M^C = T_N^C"
+    if limits.alone is None:
         return f"{text}."
-    return f"{text}; a model without contention would say {_nodes(found.alone)} (T_M = T_N)."
+    return f"{text}; a model without contention would say {_nodes(limits.alone)} (T_M = T_N)."
 
 
-def _nodes(found: NodeLimit) -> str:
-    number = f"{round(found.nodes):,} nodes"
-    ends = found.bounds
+def _nodes(reached: NodeLimit) -> str:
+    number = f"{round(reached.nodes):,} nodes"
+    ends = reached.bounds
     between = "" if ends is None else f"{round(ends[0]):,} to {round(ends[1]):,}, "
-    return f"{number} ({between}extrapolated by a power law)" if found.beyond else number
+    return f"{number} ({between}extrapolated by a power law)" if reached.beyond else number

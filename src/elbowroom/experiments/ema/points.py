@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from elbowroom.errors import UsageError
+from elbowroom.experiments.common.points import point_of
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, node_pairs
@@ -161,21 +162,17 @@ def _points(plan: Plan, seats: PairSeats, nodes: Sequence[tuple[int, int]]) -> I
         yield from notes
         kinds: tuple[BystanderKind, ...] = keys.bystanders if who == "bystanders" else ("threads",)
         for kind, n, (first, count) in product(kinds, counts, sizes):
-            yield Point(
-                plan=plan.name,
-                kernel="none",
+            yield point_of(
+                plan,
+                node,
                 n=n,
                 size=size,
-                comp_node=node[0],
-                comm_node=node[1],
                 comm_core=seats.sender,
                 metric="latency",
                 comp_cores=seats.left[:n],
                 comm_cores=(seats.sender,),
                 peer_cores=(seats.receiver,),
                 sequence=PHASES,
-                window=plan.window,
-                observe=plan.observe,
                 workload=ExtraneousAccesses(
                     who=who,
                     access=access,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from elbowroom.draw.figure import TextTable
-from elbowroom.experiments.common.sentences import Claim, Values, nothing, size_text
+from elbowroom.experiments.common.sentences import Claim, Values, interval_values, nothing, size_text
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases, kind_text, region_text, who_text
 from elbowroom.experiments.ema.floors import CacheRegion
@@ -92,12 +92,7 @@ def _rise_values(row: CacheRegion) -> Values:
     name = row.name.replace(" ", "_")
     values: Values = {f"{name}_floor_us": row.floor}
     for what, estimate in (("over", row.over), ("rise", row.rise), ("control", row.control)):
-        if estimate is not None:
-            values |= {
-                f"{name}_{what}": estimate.value,
-                f"{name}_{what}_low": estimate.low,
-                f"{name}_{what}_high": estimate.high,
-            }
+        values |= interval_values(estimate, f"{name}_{what}", f"{name}_{what}_")
     return values
 
 

@@ -10,15 +10,24 @@ import msgspec
 
 from elbowroom.broadcast.simulated import check_tree
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.points import machine_notes, with_notes
+from elbowroom.experiments.common.points import (
+    Nodes,
+    control_of,
+    elsewhere,
+    machine_notes,
+    placed,
+    point_of,
+    seats_of,
+    with_notes,
+)
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
-from elbowroom.plan.axes import core_counts, single_place, with_control, with_neighbours
+from elbowroom.plan.axes import core_counts, single_place, with_neighbours
 from elbowroom.plan.file import Natural, Plan, SizeOrNone
 from elbowroom.plan.kernels import find
 from elbowroom.plan.placement import Seats
 from elbowroom.points.broadcasts import INNER, LEAST_RANKS, Forwarding
-from elbowroom.points.point import Expansion, Note, Placement, Point
+from elbowroom.points.point import Expansion, Note, Point
 
 NAME = "forwarding"
 
@@ -61,40 +70,19 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     """Every computation with each tree, number of computing cores and size; and a register-only control."""
     _refuse(plan)
     core, node = single_place(plan, machine)
-    seats = placement.seats(
-        machine,
-        core,
-        comp_cores=plan.comp_cores,
-        peer_core=plan.peer_core,
-        socket_only=plan.pool == "socket",
-    )
-    if seats is None:
-        hint = "allow at least two cores"
-        raise UsageError("no core is left to compute", field="cpuset", value=list(machine.allowed), hint=hint)
+    seats = seats_of(plan, machine, core)
     keys: ForwardingKeys = plan.keys
     ranks = _ranks(plan, machine)
     seated = _seated(seats, ranks, machine)
     counts, notes = core_counts(plan.n, len(seated.pool))
-    axes = product(dict.fromkeys(keys.computations), dict.fromkeys(keys.trees), counts, _sizes(plan))
+    sizes = with_neighbours(plan.sizes, plan.around)
+    axes = product(dict.fromkeys(keys.computations), dict.fromkeys(keys.trees), counts, sizes)
     points = tuple(
-        _point(
-            plan,
-            machine,
-            seated,
-            n,
-            size,
-            node,
-            Forwarding(kernel=kernel, tree=tree, ranks=ranks, segment=keys.segment),
-        )
-        for kernel, tree, n, size in axes
+        _point(plan, machine, seated, n, size, node, kernel, tree) for kernel, tree, n, size in axes
     )
-    control = with_control((_messages(plan, seats, node),))[1:] if plan.control else ()
+    control = control_of(plan, seats, node, max(sizes)) if plan.control else ()
     notes = [*machine_notes(machine), *_shared_notes(seated, machine, ranks), *notes]
     return with_notes(Expansion(points=(*control, *points), notes=()), notes)
-
-
-def _sizes(plan: Plan) -> tuple[int, ...]:
-    return with_neighbours(plan.sizes, plan.around)
 
 
 def _refuse(plan: Plan) -> None:
@@ -143,65 +131,31 @@ def _point(
     seated: Ranks,
     n: int,
     size: int,
-    node: tuple[int, int],
-    workload: Forwarding,
+    node: Nodes,
+    kernel: Computation,
+    tree: str,
 ) -> Point:
     cores = seated.pool[:n]
-    packages = {core.number: core.package for core in machine.cores}
-    return Point(
-        plan=plan.name,
-        kernel="none",
+    comm = [*seated.others[:INNER], seated.comm, *seated.others[INNER:]]
+    keys: ForwardingKeys = plan.keys
+    return point_of(
+        plan,
+        node,
         n=n,
-        n_other=sum(packages.get(core) != packages.get(cores[0]) for core in cores),
+        n_other=elsewhere(cores, machine),
         size=size,
-        comp_node=node[0],
-        comm_node=node[1],
         comm_core=seated.comm,
         metric="bandwidth",
         comp_cores=cores,
         comm_cores=(seated.comm,),
         peer_cores=() if seated.shared else seated.others,
         working_set=plan.working_set or placement.working_set(find("triad"), n, node[0], machine),
-        placements=_placements(seated, cores, node),
-        sequence=plan.sequence,
-        window=plan.window,
-        observe=plan.observe,
+        # The forwarding rank computes; no other one does.
+        placements=placed(
+            [(cores if rank == INNER else (), (core,)) for rank, core in enumerate(comm)], node
+        ),
         scheduling=plan.scheduling,
-        workload=workload,
-    )
-
-
-def _placements(seated: Ranks, cores: tuple[int, ...], node: tuple[int, int]) -> tuple[Placement, ...]:
-    """The forwarding rank computes; no other one does."""
-    comm = [*seated.others[:INNER], seated.comm, *seated.others[INNER:]]
-    return tuple(
-        Placement(
-            rank=rank,
-            comp_cores=cores if rank == INNER else (),
-            comm_cores=(core,),
-            comp_node=node[0],
-            comm_node=node[1],
-        )
-        for rank, core in enumerate(comm)
-    )
-
-
-def _messages(plan: Plan, seats: Seats, node: tuple[int, int]) -> Point:
-    """What the control is made of: the largest message beside all computing cores."""
-    return Point(
-        plan=plan.name,
-        kernel="triad",
-        n=len(seats.comp_cores),
-        size=max(_sizes(plan)),
-        comp_node=node[0],
-        comm_node=node[1],
-        comm_core=seats.comm_cores[0],
-        metric="bandwidth",
-        comp_cores=seats.comp_cores,
-        comm_cores=seats.comm_cores,
-        peer_cores=seats.peer_cores,
-        sequence=("A", "B", "AB", "AB", "B", "A"),
-        window=plan.window,
+        workload=Forwarding(kernel=kernel, tree=tree, ranks=len(comm), segment=keys.segment),
     )
 
 

@@ -16,6 +16,7 @@ from elbowroom.experiments.common.sentences import (
     cores_text,
     grouped,
     hit,
+    interval_values,
     kept_text,
     nothing,
     size_text,
@@ -185,12 +186,12 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     if not table:
         return (nothing(NAME, "A computation beside broadcasts"),)
     groups = cases(table)
-    found = [_kept(group) for group in groups]
-    found.sort(key=lambda finding: finding.level != "interference")
-    found += [_claim(group) for group in groups]
-    found += [_modelled(group) for group in groups if any(row.expected is not None for row in group)]
+    findings = [_kept(group) for group in groups]
+    findings.sort(key=lambda finding: finding.level != "interference")
+    findings += [_claim(group) for group in groups]
+    findings += [_expectation(group) for group in groups if any(row.expected is not None for row in group)]
     weights = [_weight(group, machine) for group in groups]
-    return (*found, *(finding for finding in weights if finding is not None))
+    return (*findings, *(finding for finding in weights if finding is not None))
 
 
 def _place(group: Sequence[TreeRow]) -> str:
@@ -213,12 +214,7 @@ def _kept(group: Sequence[TreeRow]) -> Finding:
         copies = "no copies" if not row.copies else f"{row.copies:.3g} cop{'y' if row.copies == 1 else 'ies'}"
         parts.append(f"{kept_text(row.kept)} beside a {row.tree} tree ({copies})")
         values |= {f"{row.tree}_copies": row.copies}
-        if row.kept is not None:
-            values |= {
-                f"{row.tree}_kept": row.kept.value,
-                f"{row.tree}_low": row.kept.low,
-                f"{row.tree}_high": row.kept.high,
-            }
+        values |= interval_values(row.kept, f"{row.tree}_kept", f"{row.tree}_")
     known = any(row.kept is not None for row in group)
     affected = any(hit(row.item, "comp") for row in group)
     return Finding(
@@ -236,11 +232,7 @@ def _claim(group: Sequence[TreeRow]) -> Finding:
     for row in group:
         if row.lost is not None:
             parts.append(f"{_microseconds(row.lost)} with a {row.tree} tree")
-            values |= {
-                f"{row.tree}_lost_us": row.lost.value,
-                f"{row.tree}_lost_low": row.lost.low,
-                f"{row.tree}_lost_high": row.lost.high,
-            }
+            values |= interval_values(row.lost, f"{row.tree}_lost_us", f"{row.tree}_lost_")
     claim = Claim(
         statement="a broadcast costs an inner node more computation in a binomial tree than in a binary one",
         judgement=judgement,
@@ -255,7 +247,7 @@ def _microseconds(lost: Interval) -> str:
     return f"{lost.value:.3g} us ({lost.text('.3g')})"
 
 
-def _modelled(group: Sequence[TreeRow]) -> Finding:
+def _expectation(group: Sequence[TreeRow]) -> Finding:
     parts, values, errors = [], Values(), []
     for row in group:
         if row.expected is None or row.kept is None:
@@ -295,7 +287,7 @@ def _weight(group: Sequence[TreeRow], machine: Machine) -> Finding | None:
         f"{_place(group)}, {row.tree} tree: a byte received or forwarded costs {weight.value * 1e9:.3g} ns "
         f"({weight.low * 1e9:.3g} to {weight.high * 1e9:.3g}) of computation.{sure}{shared}"
     )
-    values: Values = {"forwarding": weight.value, "low": weight.low, "high": weight.high, "tree": row.tree}
+    values = interval_values(weight, "forwarding") | {"tree": row.tree}
     return Finding(key=_key(group, "weight"), level="note", text=text, values=values, points=(row.item.id,))
 
 
@@ -330,7 +322,7 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
     table = rows(results)
     if not table:
         return ()
-    modelled = any(row.expected is not None for row in table)
+    with_model = any(row.expected is not None for row in table)
     stored = sum(
         row.item.payload.facts.get("stored", 0.0) + row.item.payload.facts.get("bypassed", 0.0)
         for row in table
@@ -343,19 +335,19 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
         below.append(
             f"{stored:.0f} broadcasts came before their receive was posted, and were stored or bypassed."
         )
-    names = ("copies", "comp kept", "comm kept", "passing (MB/s)", "lost (us)", *["model"] * modelled)
+    names = ("copies", "comp kept", "comm kept", "passing (MB/s)", "lost (us)", *["model"] * with_model)
     return (
         TextTable(
             title="Computation on a forwarding rank (Swartvagher 2022, 4.4.3)",
             columns=("kernel", "n", "size", "tree", *names),
-            rows=tuple(_cells(row, modelled) for row in table),
+            rows=tuple(_cells(row, with_model) for row in table),
             left=(0, 3),
             below=tuple(below),
         ),
     )
 
 
-def _cells(row: TreeRow, modelled: bool) -> tuple[str, ...]:
+def _cells(row: TreeRow, with_model: bool) -> tuple[str, ...]:
     return (
         row.name,
         str(row.item.n),
@@ -366,7 +358,7 @@ def _cells(row: TreeRow, modelled: bool) -> tuple[str, ...]:
         _share(row.item.comm.kept),
         "-" if row.passing is None else number(row.passing, 4),
         "-" if row.lost is None else number(row.lost.value, 3),
-        *["-" if row.expected is None else f"{row.expected:.2f}"] * modelled,
+        *["-" if row.expected is None else f"{row.expected:.2f}"] * with_model,
     )
 
 

@@ -77,8 +77,8 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     findings = []
     points = usable(results)
     for group in grouped([item for item in points if item.n], case_of).values():
-        told = [item for item in group if item in spread(group) or hit(item, "comm") or hit(item, "comp")]
-        findings += [_effect(item) for item in sorted(told, key=cores_of)]
+        shown = [item for item in group if item in spread(group) or hit(item, "comm") or hit(item, "comp")]
+        findings += [_effect(item) for item in sorted(shown, key=cores_of)]
         findings += list(_frequencies(group))
     constants = [item for item in points if is_constant(item)]
     findings += list(_constants(constants))

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from elbowroom.errors import UsageError
 from elbowroom.experiments.common.accelerators import (
     DeviceSeats,
     control,
@@ -17,7 +16,7 @@ from elbowroom.experiments.common.accelerators import (
     device_seats,
     no_messages,
 )
-from elbowroom.experiments.common.points import with_notes
+from elbowroom.experiments.common.points import no_core_left, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import core_counts, node_pairs
 from elbowroom.plan.file import Plan, Size
@@ -47,8 +46,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
         find(kernel)
     seats = device_seats(plan, machine, bool(keys.beside_messages))
     if not seats.computing:
-        hint = "allow at least two cores"
-        raise UsageError("no core is left to compute", field="cpuset", value=list(machine.allowed), hint=hint)
+        raise no_core_left(machine)
     counts, notes = core_counts(plan.n, len(seats.computing))
     nodes, more = node_pairs(plan, machine)
     points = list(_beside_cores(plan, machine, seats, counts, nodes))

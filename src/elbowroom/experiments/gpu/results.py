@@ -5,11 +5,11 @@ and sources of loss.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure, Series, TextTable
+from elbowroom.draw.figure import Axis, Figure, Series, Side, TextTable
 from elbowroom.experiments.common.accelerators import (
     KEPT_LEGEND,
     STAND_IN_SENTENCE,
@@ -19,7 +19,7 @@ from elbowroom.experiments.common.accelerators import (
     percent,
     source_table,
 )
-from elbowroom.experiments.common.panels import CORES
+from elbowroom.experiments.common.panels import CORES, interval_line
 from elbowroom.experiments.common.sentences import (
     Values,
     cores_text,
@@ -120,14 +120,14 @@ def sources(results: Sequence[PointResult]) -> tuple[ContrastSource, ...]:
     or polling, costs the copies.
     """
     items = {item.id: item for item in results}
-    found: list[ContrastSource | None] = []
+    named: list[ContrastSource | None] = []
     most = grouped(beside_cores(rows(results)), lambda row: (row.direction, row.node))
     for group in most.values():
         largest = max(row.bytes for row in group)
         n = max(row.n for row in group)
         of_kernel = {row.kernel: row for row in group if (row.bytes, row.n) == (largest, n)}
-        found += _of_kernels(of_kernel, items)
-    return tuple(item for item in found if item is not None)
+        named += _of_kernels(of_kernel, items)
+    return tuple(item for item in named if item is not None)
 
 
 def _of_kernels(
@@ -163,12 +163,12 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     cases = grouped(beside_cores(table), lambda row: (row.kernel, row.direction, row.node, row.bytes))
     largest = max((row.bytes for row in table), default=0)
     over_n = [_over_n(group) for case, group in cases.items() if case[-1] == largest]
-    found = [finding for finding in over_n if finding.level != "quiet"]
-    found += _unaffected([finding for finding in over_n if finding.level == "quiet"])
+    findings = [finding for finding in over_n if finding.level != "quiet"]
+    findings += _unaffected([finding for finding in over_n if finding.level == "quiet"])
     sending = grouped([row for row in table if _beside_messages(row)], lambda row: row.kernel)
-    found += [_streams(group) for group in sending.values()]
-    found.sort(key=lambda finding: finding.level != "interference")
-    return (*found, *_nodes(table), *_sources(results))
+    findings += [_streams(group) for group in sending.values()]
+    findings.sort(key=lambda finding: finding.level != "interference")
+    return (*findings, *_nodes(table), *_sources(results))
 
 
 WAYS = {"h2d": "copies to the device", "d2h": "copies to the host", "both": "copies in both directions"}
@@ -311,23 +311,11 @@ def _figure(group: Sequence[CopyRow]) -> Figure:
 
 
 def _line(stream: str, node: int, group: Sequence[CopyRow]) -> Series | None:
-    known = [(row, kept) for row in group if (kept := row.of(stream, "AB")) is not None]
-    if not known:
-        return None
-    known.sort(key=lambda pair: pair[0].n)
-    side: Literal["computation", "communication"] = "computation" if stream == "cores" else "communication"
-    return Series(
-        name=f"{stream}, node {node}" if node >= 0 else stream,
-        side=side,
-        style="line",
-        x=tuple(float(row.n) for row, _ in known),
-        y=tuple(kept.value for _, kept in known),
-        low=tuple(kept.ends(kept.value)[0] for _, kept in known),
-        high=tuple(kept.ends(kept.value)[1] for _, kept in known),
-        points=tuple(row.point for row, _ in known),
-        value="kept",
-        band="95 % interval",
-    )
+    known = [(float(row.n), kept, row.point) for row in group if (kept := row.of(stream, "AB")) is not None]
+    known.sort(key=lambda row: row[0])
+    side: Side = "computation" if stream == "cores" else "communication"
+    name = f"{stream}, node {node}" if node >= 0 else stream
+    return interval_line(name, known, side=side, value="kept") if known else None
 
 
 class CopyTable(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure, Hue, Series, TextTable
+from elbowroom.draw.figure import Axis, Drawn, Figure, Hue, Series, TextTable
 from elbowroom.experiments.common.accelerators import (
     KEPT_LEGEND,
     STAND_IN_SENTENCE,
@@ -17,6 +17,7 @@ from elbowroom.experiments.common.accelerators import (
     percent,
     source_table,
 )
+from elbowroom.experiments.common.panels import interval_line
 from elbowroom.experiments.common.sentences import Values, grouped, kept_text, nothing
 from elbowroom.machine.topology import Machine
 from elbowroom.points.gpu import GpuCase, Holders, Planned, how_held
@@ -140,7 +141,7 @@ def sources(results: Sequence[PointResult]) -> tuple[ContrastSource, ...]:
     """
     items = {item.id: item for item in results}
     table = [row for row in rows(results) if row.first == "victim" or row.mover == "sm_target"]
-    found: list[ContrastSource | None] = []
+    named: list[ContrastSource | None] = []
     for victim in dict.fromkeys(row.victim for row in table):
         of_victim = [row for row in table if row.victim == victim]
         for engine in ENGINES:
@@ -148,11 +149,11 @@ def sources(results: Sequence[PointResult]) -> tuple[ContrastSource, ...]:
             contrast = f"copy engine {engine}"
             for row in of_victim:
                 if row.mover == engine:
-                    found.append(loss(name, VICTIMS[victim], contrast, items[row.point], row.kept))
+                    named.append(loss(name, VICTIMS[victim], contrast, items[row.point], row.kept))
         for k in dict.fromkeys(row.sms for row in of_victim if row.sms):
-            found += _of_sms([row for row in of_victim if row.sms == k], items, k)
-        found.append(_clock(of_victim, items))
-    return tuple(item for item in found if item is not None)
+            named += _of_sms([row for row in of_victim if row.sms == k], items, k)
+        named.append(_clock(of_victim, items))
+    return tuple(item for item in named if item is not None)
 
 
 def _of_sms(
@@ -220,16 +221,16 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     table = [row for row in rows(results) if row.kept is not None]
     if not table:
         return (nothing(KEY, "Kernels of a GPU beside movers"),)
-    found = []
+    findings = []
     for victim, group in grouped(table, lambda row: row.victim).items():
         engines = [row for row in group if row.mover in ENGINES]
         held = [row for row in group if row.mover not in ENGINES]
         for name, of_kind in (("copy engines", engines), ("movers that hold SMs", held)):
             if of_kind:
-                found.append(_worst(victim, name, of_kind))
-        found += _orders(victim, group)
-    found.sort(key=lambda finding: finding.level != "interference")
-    return (*found, *_sources(results))
+                findings.append(_worst(victim, name, of_kind))
+        findings += _orders(victim, group)
+    findings.sort(key=lambda finding: finding.level != "interference")
+    return (*findings, *_sources(results))
 
 
 def _kept(row: OverlapRow) -> float:
@@ -332,20 +333,10 @@ def _hue(row: OverlapRow) -> Hue:
 
 
 def _line(label: str, group: Sequence[OverlapRow]) -> Series:
-    known = sorted(((row, row.kept) for row in group if row.kept is not None), key=lambda pair: pair[0].sms)
-    return Series(
-        name=label,
-        hue=_hue(group[0]),
-        style="line",
-        x=tuple(float(row.sms) for row, _ in known),
-        y=tuple(kept.value for _, kept in known),
-        low=tuple(kept.ends(kept.value)[0] for _, kept in known),
-        high=tuple(kept.ends(kept.value)[1] for _, kept in known),
-        points=tuple(row.point for row, _ in known),
-        drawn="curve" if len(known) > 1 else "points",
-        value="kept",
-        band="95 % interval",
-    )
+    known = [(float(row.sms), row.kept, row.point) for row in group if row.kept is not None]
+    known.sort(key=lambda row: row[0])
+    drawn: Drawn = "curve" if len(known) > 1 else "points"
+    return interval_line(label, known, hue=_hue(group[0]), drawn=drawn, value="kept")
 
 
 LEGEND = f"{KEPT_LEGEND} p99: of a launch in a chain."

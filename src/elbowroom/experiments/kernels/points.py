@@ -10,13 +10,19 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.errors import UsageError
-from elbowroom.experiments.common.points import control_of, machine_notes, with_notes
+from elbowroom.experiments.common.points import (
+    control_of,
+    elsewhere,
+    machine_notes,
+    placed,
+    point_of,
+    seats_of,
+    with_notes,
+)
 from elbowroom.experiments.common.sentences import (
     cores_text,
 )
 from elbowroom.machine.topology import Machine
-from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, single_place
 from elbowroom.plan.file import Natural, Plan
 from elbowroom.plan.placement import Seats
@@ -42,16 +48,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     them (strong scaling); and a register-only control.
     """
     core, node = single_place(plan, machine)
-    seats = placement.seats(
-        machine,
-        core,
-        comp_cores=plan.comp_cores,
-        peer_core=plan.peer_core,
-        socket_only=plan.pool == "socket",
-    )
-    if seats is None:
-        hint = "allow at least two cores"
-        raise UsageError("no core is left to compute", field="cpuset", value=list(machine.allowed), hint=hint)
+    seats = seats_of(plan, machine, core)
     counts, notes = core_counts(plan.n, most_of(seats, machine))
     points = [
         _point(plan, machine, seats, n, program, node)
@@ -92,15 +89,11 @@ def _point(
     cores = seats.comp_cores[:n]
     if places:
         cores = tuple(sorted({core for place in places for core in place.comp_cores}))
-    packages = {core.number: core.package for core in machine.cores}
-    return Point(
-        plan=plan.name,
-        kernel="none",
+    return point_of(
+        plan,
+        node,
         n=n,
-        n_other=sum(packages.get(core) != packages.get(cores[0]) for core in cores) if not places else 0,
-        size=0,
-        comp_node=node[0],
-        comm_node=node[1],
+        n_other=0 if places else elsewhere(cores, machine),
         comm_core=seats.comm_cores[0],
         metric="bandwidth",
         comp_cores=cores,
@@ -108,9 +101,6 @@ def _point(
         peer_cores=seats.peer_cores,
         computing_ranks="all",
         placements=places,
-        sequence=plan.sequence,
-        window=plan.window,
-        observe=plan.observe,
         workload=program,
     )
 
@@ -123,17 +113,8 @@ def _processes(seats: Seats, n: int, node: tuple[int, int]) -> tuple[Placement, 
     """
     cores = seats.comp_cores
     half = len(cores) // 2
-    starts = (0, half)
-    return tuple(
-        Placement(
-            rank=rank,
-            comp_cores=cores[start : start + n],
-            comm_cores=comm[:1],
-            comp_node=node[0],
-            comm_node=node[1],
-        )
-        for rank, (start, comm) in enumerate(zip(starts, (seats.comm_cores, seats.peer_cores), strict=True))
-    )
+    ranks = ((cores[:n], seats.comm_cores[:1]), (cores[half : half + n], seats.peer_cores[:1]))
+    return placed(ranks, node)
 
 
 def _scaling_notes(seats: Seats, machine: Machine, counts: Sequence[int]) -> list[Note]:

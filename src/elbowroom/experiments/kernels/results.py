@@ -9,8 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Drawn, Figure, Series, TextTable
-from elbowroom.experiments.common.panels import CORES
+from elbowroom.draw.figure import Axis, Drawn, Figure, Series, Side, TextTable
+from elbowroom.experiments.common.panels import CORES, interval_line
 from elbowroom.experiments.common.sentences import (
     Claim,
     Values,
@@ -18,6 +18,7 @@ from elbowroom.experiments.common.sentences import (
     grouped,
     hit,
     intensity_text,
+    interval_values,
     kept_text,
     level_of,
     nothing,
@@ -47,15 +48,15 @@ TURNS = "both processes compute on one core in turns, so a receiver may be late 
 
 
 class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A task in a build on `n` computing cores of each process. `normalised`: (value, low, high) of the
-    bandwidth of sends while computing, relative to the largest one over n (Fig. 10).
+    """A task in a build on `n` computing cores of each process. `normalised`: the bandwidth of
+    sends while computing, relative to the largest one over n (Fig. 10).
     """
 
     task: str
     build: str
     n: int
     item: PointResult
-    normalised: tuple[float, float, float] | None = None
+    normalised: Interval | None = None
 
     @property
     def name(self) -> str:
@@ -136,7 +137,7 @@ def _normalised(row: TaskRow, largest: float) -> TaskRow:
     if sends is None or largest <= 0:
         return row
     low, high = sends.ends(sends.median)
-    share = (sends.median / largest, low / largest, high / largest)
+    share = Interval(value=sends.median / largest, low=low / largest, high=high / largest)
     return msgspec.structs.replace(row, normalised=share)
 
 
@@ -174,12 +175,7 @@ def claim(group: Sequence[TaskRow]) -> Finding:
     )
     values: Values = {"n": max(both), "paper_cg": 0.1, "paper_gemm": 0.8}
     for row in rows:
-        if row.kept is not None:
-            values |= {
-                f"{row.task}_kept": row.kept.value,
-                f"{row.task}_low": row.kept.low,
-                f"{row.task}_high": row.kept.high,
-            }
+        values |= interval_values(row.kept, f"{row.task}_kept", f"{row.task}_")
         values[f"{row.task}_stalled"] = row.stalled
     return claim.finding(
         key,
@@ -269,8 +265,7 @@ def _kept_finding(group: Sequence[TaskRow]) -> Finding:
     text += f" {waits(group)}" + f" This is not contention alone: {TURNS}." * turns
     values: Values = {"task": last.task, "build": last.build, "n": last.n, "stalled": last.stalled}
     values |= onset_values("send", onset)
-    if last.kept is not None:
-        values |= {"kept": last.kept.value, "low": last.kept.low, "high": last.kept.high}
+    values |= interval_values(last.kept, "kept")
     return Finding(
         key=f"kernels-{last.task}-{last.build}",
         level="note" if turns else level_of(onset),
@@ -306,8 +301,7 @@ def _checked(table: Sequence[TaskRow]) -> Finding:
     return Finding(key="kernels-checked", level="note", text=text, values=values)
 
 
-Triple = tuple[float, float, float]
-Of = Callable[[TaskRow], Triple | None]
+Of = Callable[[TaskRow], Kept | Interval | None]
 
 INTENSITY = Axis(label="Arithmetic intensity (flop/B)", scale="log10")
 STALLED = "Share of the time stalled on memory"
@@ -334,7 +328,7 @@ def over_intensity(table: Sequence[TaskRow]) -> tuple[Figure, ...]:
         title="What sends keep of their bandwidth while computing",
         x=INTENSITY,
         left=Axis(label="Kept by sends (1 = undisturbed)", reach=0.0),
-        series=_lines(known, _kept_ends, _intensity, "communication", "kept", "points"),
+        series=_lines(known, lambda row: row.kept, _intensity, "communication", "kept", "points"),
         caption="together/alone; whiskers are 95 % intervals.",
     )
     return tuple(
@@ -349,22 +343,22 @@ def scaling(table: Sequence[TaskRow]) -> tuple[Figure, ...]:
         title="Strong scaling",
         x=CORES,
         left=Axis(label="Time (ms)", scale="log10"),
-        series=_lines(table, _time_ends, _n, "computation", "median"),
+        series=_lines(table, _milliseconds, _n, "computation", "median"),
         caption="The same matrices for every number of cores; bands are 95 % intervals.",
     )
     return (figure,) if figure.series else ()
 
 
 def _stalled(table: Sequence[TaskRow], axis: Axis, x: Callable[[TaskRow], float], drawn: Drawn) -> Figure:
-    modelled = {row.source for row in table if row.stalled is not None} == {"modelled"}
+    by_model = {row.source for row in table if row.stalled is not None} == {"modelled"}
     caption = "Modelled from the arithmetic intensity and the memory bandwidth: no counter was read."
     return Figure(
         name="kernels-stalled",
-        title="Cores that wait for memory" + " (modelled)" * modelled,
+        title="Cores that wait for memory" + " (modelled)" * by_model,
         x=axis,
         left=Axis(label=STALLED, reach=0.0),
         series=_lines(table, _waiting, x, "computation", "share", drawn),
-        caption=caption if modelled else "",
+        caption=caption if by_model else "",
     )
 
 
@@ -372,31 +366,17 @@ def _lines(
     table: Sequence[TaskRow],
     of: Of,
     x: Callable[[TaskRow], float],
-    side: Literal["computation", "communication"],
+    side: Side,
     value: str,
     drawn: Drawn = "curve",
 ) -> tuple[Series, ...]:
     """One line for each task and build; what is not known is left out."""
     lines = []
     for group in cases(table):
-        known = [(row, triple) for row in group if (triple := of(row)) is not None]
+        known = [(x(row), interval, row.item.id) for row in group if (interval := of(row)) is not None]
         if known:
-            banded = any(low != high for _, (_, low, high) in known)
-            lines.append(
-                Series(
-                    name=known[0][0].name,
-                    side=side,
-                    style="line",
-                    x=tuple(x(row) for row, _ in known),
-                    y=tuple(triple[0] for _, triple in known),
-                    low=tuple(triple[1] for _, triple in known) if banded else (),
-                    high=tuple(triple[2] for _, triple in known) if banded else (),
-                    points=tuple(row.item.id for row, _ in known),
-                    drawn=drawn,
-                    value=value,
-                    band="95 % interval",
-                )
-            )
+            name = group[0].name
+            lines.append(interval_line(name, known, side=side, value=value, drawn=drawn, flat=False))
     return tuple(lines)
 
 
@@ -408,19 +388,16 @@ def _intensity(row: TaskRow) -> float:
     return row.intensity or 0.0
 
 
-def _kept_ends(row: TaskRow) -> Triple | None:
-    return None if row.kept is None else (row.kept.value, *row.kept.ends(row.kept.value))
+def _waiting(row: TaskRow) -> Interval | None:
+    share = row.stalled
+    return None if share is None else Interval(value=share, low=share, high=share)
 
 
-def _waiting(row: TaskRow) -> Triple | None:
-    return None if row.stalled is None else (row.stalled, row.stalled, row.stalled)
-
-
-def _time_ends(row: TaskRow) -> Triple | None:
+def _milliseconds(row: TaskRow) -> Interval | None:
     if row.time is None:
         return None
     low, high = row.time.ends(row.time.median)
-    return row.time.median / 1e3, low / 1e3, high / 1e3
+    return Interval(value=row.time.median / 1e3, low=low / 1e3, high=high / 1e3)
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
@@ -465,7 +442,7 @@ def _cells(row: TaskRow, several: bool) -> tuple[str, ...]:
         _number(facts.get("order"), 7),
         _number(row.intensity),
         "-" if row.stalled is None else f"{row.stalled:.0%}",
-        *["-" if row.normalised is None else f"{row.normalised[0]:.2f}"] * several,
+        *["-" if row.normalised is None else f"{row.normalised.value:.2f}"] * several,
         "-" if row.time is None else number(row.time.median / 1e3, 4),
         *(_exponent(facts.get(name)) for name in ("residual", "relative_error")),
     )

@@ -82,11 +82,11 @@ def _peak(group: Sequence[PointResult]) -> tuple[Values, str]:
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
     """Peaks of the bandwidths, the cores from which each side suffers, and the regimes, per placement."""
     findings = []
-    highest_seen = highest(usable(results))
+    highest_rates = highest(usable(results))
     for case, group in grouped(usable(results), _case).items():
         comm, comp = onsets(group, cores_of)
         values, peaks = _peak(group)
-        regimes, places = regimes_over(group, highest_seen, cores_of, cores_text)
+        regimes, places = regimes_over(group, highest_rates, cores_of, cores_text)
         text = (
             f"{kernel_name(group[0].kernel)}, {_place(group[0], machine)}: "
             f"{peaks or 'no bandwidth was measured'}. "

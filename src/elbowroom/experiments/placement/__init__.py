@@ -181,15 +181,15 @@ class NodeBandwidth(NamedTuple):
 def node_bandwidths(results: Sequence[PointResult], machine: Machine) -> list[NodeBandwidth]:
     """Of each node that messages were received into, in order; by the largest size that was measured."""
     largest = max((item.size for item in results if item.metric == "bandwidth"), default=0)
-    found = []
+    bandwidths = []
     for node in machine.nodes:
         points = [item for item in results if item.size == largest and item.comm_node == node.number]
         rows = [as_bandwidth(item, item.comm.alone) for item in points if item.comm.alone is not None]
         if rows and largest:
             median, d1, d9 = (sorted(column)[len(rows) // 2] for column in zip(*rows, strict=True))
             ids = tuple(item.id for item in points)
-            found.append(NodeBandwidth(node.number, node.package, median, d1, d9, ids))
-    return found
+            bandwidths.append(NodeBandwidth(node.number, node.package, median, d1, d9, ids))
+    return bandwidths
 
 
 def node_findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.points import machine_notes, places, with_notes
+from elbowroom.experiments.common.points import machine_notes, placed, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.axes import with_control
@@ -119,4 +119,5 @@ def _starpu(plan: Plan, points: Sequence[Point], machine: Machine) -> tuple[Poin
 
 def _ranks(point: Point) -> tuple[Placement, ...]:
     peer = point.peer_cores or point.comm_cores
-    return places(point, ((point.comp_cores, point.comm_cores), ((), peer)))
+    ranks = ((point.comp_cores, point.comm_cores), ((), peer))
+    return placed(ranks, (point.comp_node, point.comm_node))

@@ -17,6 +17,7 @@ from elbowroom.experiments.common.sentences import (
     Claim,
     Values,
     grouped,
+    interval_values,
     level_of,
     nothing,
     onset_over,
@@ -253,13 +254,7 @@ def _added(case: PollingCase, machine: Machine) -> Finding:
 def _values(row: WorkerRow) -> Values:
     """Numbers of one row by its back-off: added_32, polls_32 (per second and worker)."""
     word = "paused" if row.nops is None else str(row.nops)
-    values: Values = {}
-    if row.added is not None:
-        values |= {
-            f"added_{word}": row.added.value,
-            f"added_{word}_low": row.added.low,
-            f"added_{word}_high": row.added.high,
-        }
+    values = interval_values(row.added, f"added_{word}", f"added_{word}_")
     if row.item.comm.kept is not None:
         values[f"kept_{word}"] = row.item.comm.kept.value
     if row.polls is not None:

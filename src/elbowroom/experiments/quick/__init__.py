@@ -14,6 +14,7 @@ from elbowroom.experiments.common.sentences import (
     cores_text,
     grouped,
     hit,
+    interval_values,
     kept_text,
     kernel_name,
     nothing,
@@ -68,9 +69,9 @@ def _pair(item: PointResult, peaks: dict[int, float], losing: frozenset[tuple[st
     """One kernel beside one size: what each side kept, and the regime where a side suffers. It shows
     interference where that is sure among all sides (`losing`).
     """
-    who, seen = _who(item)
-    sure = seen == "quiet" or any(point == item.id for point, _ in losing)
-    level: Literal["quiet", "interference", "note"] = seen if sure else "note"
+    who, effect = _who(item)
+    sure = effect == "quiet" or any(point == item.id for point, _ in losing)
+    level: Literal["quiet", "interference", "note"] = effect if sure else "note"
     text = (
         f"{kernel_name(item.kernel)} beside {size_text(item.size)} messages: {who}; the computation keeps "
         f"{kept_text(item.comp.kept)}, the communication {kept_text(item.comm.kept)}; 1 means undisturbed."
@@ -78,12 +79,7 @@ def _pair(item: PointResult, peaks: dict[int, float], losing: frozenset[tuple[st
     )
     values: Values = {"kernel": item.kernel, "size": item.size, "n": item.n, "regime": regime(item, peaks)}
     for name, side in (("comp", item.comp), ("comm", item.comm)):
-        if side.kept is not None:
-            values |= {
-                f"{name}_kept": side.kept.value,
-                f"{name}_low": side.kept.low,
-                f"{name}_high": side.kept.high,
-            }
+        values |= interval_values(side.kept, f"{name}_kept", f"{name}_")
     key = f"{item.kernel}-n{item.n}-{item.size}"
     return Finding(key=key, level=level, text=text, values=values, points=(item.id,))
 
@@ -116,8 +112,8 @@ def _answer(points: Sequence[PointResult], losing: frozenset[tuple[str, SideName
     sure = [item for item in _affected(points) if any(point == item.id for point, _ in losing)]
     affected = sure or _affected(points)
     shown = _shown(affected or points)
-    who, seen = _who(shown)
-    level: Literal["quiet", "interference", "note"] = seen
+    who, effect = _who(shown)
+    level: Literal["quiet", "interference", "note"] = effect
     if sure:
         head = f"{ANSWER}{who}"
     elif affected:

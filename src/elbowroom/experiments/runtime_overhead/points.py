@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.points import machine_notes, places, with_notes
+from elbowroom.experiments.common.points import machine_notes, placed, point_of, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, metric_of, node_pairs, with_neighbours
@@ -50,8 +50,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     for core, data in product(cores, dict.fromkeys(comp for comp, _ in pairs)):
         seats = _seats(plan, machine, core)
         for size in with_neighbours(plan.sizes, plan.around):
-            point = _point(plan, machine, core, data, size)
-            point = msgspec.structs.replace(point, comm_cores=seats[0], peer_cores=seats[1])
+            point = _point(plan, machine, core, data, size, *seats)
             for item in _with_workers(point, plan, machine):
                 points.setdefault(item.id, item)
     notes = [*machine_notes(machine), *notes, *more, *_no_workers(points.values(), plan)]
@@ -80,7 +79,7 @@ def _with_workers(point: Point, plan: Plan, machine: Machine) -> Iterator[Point]
         n=len(free),
         comp_cores=free,
         computing_ranks="all" if machine.hosts > 1 else "first",
-        placements=() if machine.hosts > 1 else places(point, ends),
+        placements=() if machine.hosts > 1 else placed(ends, (point.comp_node, point.comm_node)),
     )
 
 
@@ -107,19 +106,26 @@ def _refuse(plan: Plan, machine: Machine) -> None:
         )
 
 
-def _point(plan: Plan, machine: Machine, core: int, data: int, size: int) -> Point:
-    return Point(
-        plan=plan.name,
-        kernel="none",
+def _point(
+    plan: Plan,
+    machine: Machine,
+    core: int,
+    data: int,
+    size: int,
+    comm_cores: tuple[int, ...],
+    peer_cores: tuple[int, ...],
+) -> Point:
+    thread = next((cpu.node for cpu in machine.cores if cpu.number == core), data)
+    return point_of(
+        plan,
+        (data, thread),
         n=0,
         size=size,
-        comp_node=data,
-        comm_node=next((cpu.node for cpu in machine.cores if cpu.number == core), data),
         comm_core=core,
+        comm_cores=comm_cores,
+        peer_cores=peer_cores,
         metric=metric_of(plan, size),
         sequence=PHASES,
-        window=plan.window,
-        observe=plan.observe,
         scheduling=plan.scheduling,
         workload=PROGRAM,
     )

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Mark, Series, TextTable
-from elbowroom.experiments.common.panels import as_latency, curve
+from elbowroom.experiments.common.panels import as_latency, curve, interval_line
 from elbowroom.experiments.common.sentences import (
     Claim,
     Values,
@@ -322,18 +322,8 @@ def added_figure(case: LatencyCase, machine: Machine) -> Figure | None:
     shown = [(item, added) for item, added in rows if _tells(added, rows[0][1])]
     if not shown:
         return None
-    series = Series(
-        name="added by StarPU-MPI",
-        side="communication",
-        style="line",
-        x=tuple(float(item.size) for item, _ in shown),
-        y=tuple(added.value for _, added in shown),
-        low=tuple(added.ends(added.value)[0] for _, added in shown),
-        high=tuple(added.ends(added.value)[1] for _, added in shown),
-        points=tuple(item.id for item, _ in shown),
-        value="added",
-        band="95 % interval",
-    )
+    known = [(float(item.size), added, item.id) for item, added in shown]
+    series = interval_line("added by StarPU-MPI", known, side="communication", value="added")
     left_out = len(rows) - len(shown)
     caption = "Through StarPU-MPI less by MPI; the band is the 95 % interval."
     if left_out:

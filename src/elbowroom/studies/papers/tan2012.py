@@ -69,7 +69,7 @@ FOLLOWS = 0.8
 CLEARLY = TIMES[1:]
 """Multiples of the least average after the fewest bytes: limits below which the latency falls, or not."""
 
-MODELLED = "no cache misses are counted here, and a model of the caches cannot confirm itself"
+NOT_COUNTED = "no cache misses are counted here, and a model of the caches cannot confirm itself"
 
 
 def case_of(evidence: Evidence, run: str, who: str) -> AccessCase:
@@ -156,7 +156,7 @@ def misses_plateau(evidence: Evidence, run: str) -> Outcome:
     lines = sides.miss_lines(case.windows, "receiver")
     ours = ", ".join(f"{line.level} from {size_text(line.plateau)}" for line in lines if line.plateau)
     if not lines or any(line.source != "measured" for line in lines):
-        return Outcome(judgement="not tested", ours=f"{ours} (modelled)" if ours else "", why=MODELLED)
+        return Outcome(judgement="not tested", ours=f"{ours} (modelled)" if ours else "", why=NOT_COUNTED)
     if len(lines) < 3:
         return Outcome(judgement="undecided", ours=ours, why="not all three levels are counted")
     judgement = in_all([earlier(first, second) for first, second in pairwise(map(_level_off, lines))])
@@ -179,11 +179,11 @@ def latency_follows_misses(evidence: Evidence, run: str, who: str) -> Outcome:
     rank = "receiver" if who == "receiver" else "sender"
     lines = [line for line in sides.miss_lines(case.windows, rank) if max(line.lower)]
     if not lines:
-        return Outcome(judgement="not tested", why=MODELLED)
+        return Outcome(judgement="not tested", why=NOT_COUNTED)
     correlation = sides.follows(case.windows, lines[-1])
     if lines[-1].source != "measured":
         ours = "" if correlation is None else f"correlation {number(correlation.value, 2)} (modelled)"
-        return Outcome(judgement="not tested", ours=ours, why=MODELLED)
+        return Outcome(judgement="not tested", ours=ours, why=NOT_COUNTED)
     if correlation is None:
         return Outcome(judgement="undecided", why="too few windows, or nothing varies")
     ours = f"correlation with {lines[-1].level} {number(correlation.value, 2)} ({correlation.text()})"

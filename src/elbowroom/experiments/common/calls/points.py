@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.points import control_of, machine_notes, with_notes
+from elbowroom.experiments.common.points import control_of, machine_notes, placed, point_of, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, node_pairs, with_neighbours
@@ -29,7 +29,7 @@ from elbowroom.points.calls import (
     Operation,
     Progress,
 )
-from elbowroom.points.point import Expansion, Note, Placement, Point
+from elbowroom.points.point import Expansion, Note, Point
 from elbowroom.quantities import format_cores
 
 
@@ -266,15 +266,13 @@ def _operations(keys: CallKeys) -> Iterator[tuple[Operation, int]]:
 def _point(plan: Plan, machine: Machine, axes: Axes, workload: CallBesideComputation) -> Point:
     fact, first = find(axes.kernel), axes.cores.of_rank[0]
     n = 0 if fact is None else len(first)
-    node = axes.node
-    cores = axes.cores.of_rank if machine.hosts < 2 or axes.cores.per_host > 1 else ()
-    return Point(
-        plan=plan.name,
+    ranks = axes.cores.of_rank if machine.hosts < 2 or axes.cores.per_host > 1 else ()
+    return point_of(
+        plan,
+        axes.node,
         kernel=axes.kernel,
         n=n,
         size=0 if workload.operation == "barrier" else axes.size,
-        comp_node=node[0],
-        comm_node=node[1],
         comm_core=first[0],
         metric="latency",
         comp_cores=first[:n],
@@ -283,13 +281,8 @@ def _point(plan: Plan, machine: Machine, axes: Axes, workload: CallBesideComputa
         cursor=axes.cursor,
         working_set=_working_set(plan, axes, machine),
         computing_ranks="all",
-        placements=tuple(
-            Placement(rank=rank, comp_cores=own[:n], comm_cores=own[:1], comp_node=node[0], comm_node=node[1])
-            for rank, own in enumerate(cores)
-        ),
+        placements=placed([(own[:n], own[:1]) for own in ranks], axes.node),
         sequence=("B",) if fact is None else ("B", "A", "AB"),
-        window=plan.window,
-        observe=plan.observe,
         scheduling=plan.scheduling,
         workload=workload,
     )

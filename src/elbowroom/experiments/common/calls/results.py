@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Series, TextTable
+from elbowroom.experiments.common.panels import interval_line
 from elbowroom.experiments.common.sentences import (
     Values,
     cores_text,
@@ -95,11 +96,11 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     table = [row for row in rows(results) if row.measured is not None and row.call.form != "blocking"]
     if not table:
         return (nothing("overlap", "The overlap of calls with a computation"),)
-    found = []
+    findings = []
     for family in grouped(table, lambda row: row.family).values():
         largest = max(row.item.size for row in family)
-        found.append(_finding([row for row in family if row.item.size == largest]))
-    return tuple(sorted(found, key=lambda finding: finding.level != "interference"))
+        findings.append(_finding([row for row in family if row.item.size == largest]))
+    return tuple(sorted(findings, key=lambda finding: finding.level != "interference"))
 
 
 def _finding(policies: Sequence[CallRow]) -> Finding:
@@ -174,8 +175,8 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     )
     drawn = []
     for group in groups.values():
-        drawn.append(_panel(group, "hidden", HIDDEN, lambda found: found.overlap))
-        drawn.append(_panel(group, "kept", KEPT, lambda found: found.kept_comp))
+        drawn.append(_panel(group, "hidden", HIDDEN, lambda measures: measures.overlap))
+        drawn.append(_panel(group, "kept", KEPT, lambda measures: measures.kept_comp))
     return tuple(figure for figure in drawn if figure.series)
 
 
@@ -198,19 +199,13 @@ def _panel(group: Sequence[CallRow], what: str, axis: Axis, value: Value) -> Fig
 
 def _series(form: str, policy: str, group: Sequence[CallRow], value: Value) -> Series:
     ordered = sorted(group, key=lambda row: row.item.size)
-    values = [value(row.measured) for row in ordered if row.measured is not None]
-    ends = [interval.ends(interval.value) for interval in values]
-    return Series(
-        name=form if form == "blocking" else f"{form}, {policy}",
-        style="line",
-        hue=HUES[form],
-        x=tuple(float(row.item.size) for row in ordered),
-        y=tuple(interval.value for interval in values),
-        low=tuple(low for low, _ in ends),
-        high=tuple(high for _, high in ends),
-        points=tuple(row.item.id for row in ordered),
-        band="95 % interval",
-    )
+    name = form if form == "blocking" else f"{form}, {policy}"
+    known = [
+        (float(row.item.size), value(row.measured), row.item.id)
+        for row in ordered
+        if row.measured is not None
+    ]
+    return interval_line(name, known, hue=HUES[form])
 
 
 COLUMNS = ("call", "progress", "T_N", "T_M", "overlap", "OSU", "comp", "comm", "lost by")
@@ -245,16 +240,16 @@ def _table(group: Sequence[CallRow]) -> TextTable:
 
 
 def _cells(row: CallRow) -> tuple[str, ...]:
-    found = row.measured
+    measures = row.measured
     name = (row.call.call.removeprefix("MPI_"), "-" if row.call.form == "blocking" else row.call.policy_id)
-    if found is None:
+    if measures is None:
         return (*name, _median(row.item.comm.alone), *["-"] * 6)
-    shares = (found.overlap, found.osu_overlap, found.kept_comp, found.kept_comm)
+    shares = (measures.overlap, measures.osu_overlap, measures.kept_comp, measures.kept_comm)
     return (
         *name,
-        *(number(time.value * 1e6, 3) for time in (found.message, found.computation)),
+        *(number(time.value * 1e6, 3) for time in (measures.message, measures.computation)),
         *(f"{share.value:.2f}" for share in shares),
-        REASONS[found.reason],
+        REASONS[measures.reason],
     )
 
 

@@ -10,13 +10,20 @@ import msgspec
 from elbowroom.broadcast.simulated import check_tree
 from elbowroom.errors import UsageError
 from elbowroom.experiments.common.factorizations.results import NONE
-from elbowroom.experiments.common.points import control_of, machine_notes, with_notes
+from elbowroom.experiments.common.points import (
+    control_of,
+    machine_notes,
+    no_core_left,
+    placed,
+    point_of,
+    with_notes,
+)
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, single_place
 from elbowroom.plan.file import Natural, Plan, Positive, SizeOrNone
 from elbowroom.points.factorizations import MOST_RANKS, Build, FactorizationProgram, Task, parse_grid
-from elbowroom.points.point import Expansion, Note, Placement, Point
+from elbowroom.points.point import Expansion, Note, Point
 
 
 class FactorizationKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,8 +127,7 @@ def _seats(plan: Plan, machine: Machine, ranks: int) -> _Seats:
     core, node = single_place(plan, machine)
     there = placement.seats(machine, core, comp_cores=plan.comp_cores, peer_core=core)
     if there is None:
-        hint = "allow at least two cores"
-        raise UsageError("no core is left to compute", field="cpuset", value=list(machine.allowed), hint=hint)
+        raise no_core_left(machine)
     pool = there.comp_cores
     local = -(-ranks // machine.hosts)
     comm = (core,) * local
@@ -136,33 +142,21 @@ def _seats(plan: Plan, machine: Machine, ranks: int) -> _Seats:
 
 def _point(plan: Plan, seats: _Seats, n: int, program: FactorizationProgram) -> Point:
     local = len(seats.comm_cores)
-    places = tuple(
-        Placement(
-            rank=rank,
-            comp_cores=seats.comp_cores[rank % local][:n],
-            comm_cores=(seats.comm_cores[rank % local],),
-            comp_node=seats.node[0],
-            comm_node=seats.node[1],
-        )
+    ranks = [
+        (seats.comp_cores[rank % local][:n], (seats.comm_cores[rank % local],))
         for rank in range(program.ranks)
-    )
-    return Point(
-        plan=plan.name,
-        kernel="none",
+    ]
+    return point_of(
+        plan,
+        seats.node,
         n=n,
-        size=0,
-        comp_node=seats.node[0],
-        comm_node=seats.node[1],
         comm_core=seats.comm_cores[0],
         metric="latency",
-        comp_cores=tuple(sorted({core for place in places for core in place.comp_cores})),
+        comp_cores=tuple(sorted({core for cores, _ in ranks for core in cores})),
         comm_cores=seats.comm_cores[:1],
         peer_cores=tuple(dict.fromkeys(seats.comm_cores[1:] or seats.comm_cores)),
         computing_ranks="all",
-        placements=places if local > 1 else (),
-        sequence=plan.sequence,
-        window=plan.window,
-        observe=plan.observe,
+        placements=placed(ranks, seats.node) if local > 1 else (),
         workload=program,
     )
 

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Series, TextTable
+from elbowroom.experiments.common.panels import interval_line
 from elbowroom.experiments.common.sentences import Claim, Values, grouped, hit, kept_text, nothing
 from elbowroom.machine.topology import Machine
 from elbowroom.points.factorizations import FactorizationProgram, Task
@@ -134,11 +135,11 @@ def findings(results: Sequence[PointResult], machine: Machine, task: Task) -> tu
     kept = [_kept(group) for group in cases(table) if any(row.kept is not None for row in group)]
     kept.sort(key=lambda finding: finding.level != "interference")
     complete = [_complete(group) for group in cases(table)]
-    found = [_gains(group, machine) for group in cases(table) if len(group) > 1]
+    gains_of_trees = [_gains(group, machine) for group in cases(table) if len(group) > 1]
     return (
         *kept,
         *(one for one in complete if one is not None),
-        *(one for one in found if one is not None),
+        *(one for one in gains_of_trees if one is not None),
         _checked(results, table),
     )
 
@@ -296,19 +297,17 @@ def _line(row: FactorRow, over_order: bool) -> tuple[object, ...]:
 def _series(group: Sequence[tuple[FactorRow, Interval]], ways: tuple[str, ...], over_order: bool) -> Series:
     first = group[0][0]
     build = BUILDS[first.program.build]
-    banded = any(rate.low != rate.high for _, rate in group)
-    return Series(
-        name=f"{first.program.way} ({build})" if over_order else build,
+    known = [
+        (float(row.program.rows if over_order else ways.index(row.program.way)), rate, row.item.id)
+        for row, rate in group
+    ]
+    return interval_line(
+        f"{first.program.way} ({build})" if over_order else build,
+        known,
         side="computation",
-        style="line",
-        x=tuple(float(row.program.rows if over_order else ways.index(row.program.way)) for row, _ in group),
-        y=tuple(rate.value for _, rate in group),
-        low=tuple(rate.low for _, rate in group) if banded else (),
-        high=tuple(rate.high for _, rate in group) if banded else (),
-        points=tuple(row.item.id for row, _ in group),
         drawn="curve" if over_order else "points",
         value="Gflop/s",
-        band="95 % interval",
+        flat=False,
     )
 
 
