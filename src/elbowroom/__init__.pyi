@@ -5,30 +5,12 @@ from collections.abc import Iterable as Iterable
 from collections.abc import Sequence as Sequence
 from elbowroom.advise.advice import Advice as Advice
 from elbowroom.advise.verification import Compared as Compared
-from elbowroom.api.flush_cost import save_flush_figure as save_flush_figure
-from elbowroom.api.flush_cost import trace_flushes as trace_flushes
 from elbowroom.api.network_calibration import calibrate_network as calibrate_network
 from elbowroom.api.network_calibration import load_calibration as load_calibration
 from elbowroom.api.network_calibration import save_calibration as save_calibration
 from elbowroom.api.profiles import record_profile as record_profile
 from elbowroom.api.profiles import save_profile as save_profile
 from elbowroom.api.profiles import show_profile as show_profile
-from elbowroom.api.recording_cost import overhead_figures as overhead_figures
-from elbowroom.api.recording_cost import save_overhead_figure as save_overhead_figure
-from elbowroom.api.recording_cost import trace_overhead as trace_overhead
-from elbowroom.api.trace_overlaps import compare_trace_overlaps as compare_trace_overlaps
-from elbowroom.api.trace_overlaps import save_trace_overlap as save_trace_overlap
-from elbowroom.api.trace_overlaps import trace_overlap as trace_overlap
-from elbowroom.api.trace_recorder import record_trace as record_trace
-from elbowroom.api.traces import check_trace as check_trace
-from elbowroom.api.traces import merge_trace as merge_trace
-from elbowroom.api.traces import save_sync_report as save_sync_report
-from elbowroom.api.traces import save_trace_figure as save_trace_figure
-from elbowroom.api.traces import trace_activity as trace_activity
-from elbowroom.api.traces import trace_dag as trace_dag
-from elbowroom.api.traces import trace_figures as trace_figures
-from elbowroom.api.traces import trace_stat as trace_stat
-from elbowroom.api.traces import trace_sync as trace_sync
 from elbowroom.api.what_if import predict_changes as predict_changes
 from elbowroom.broadcast.measured import BroadcastEntry as BroadcastEntry
 from elbowroom.broadcast.measured import broadcast_figures as broadcast_figures
@@ -40,9 +22,15 @@ from elbowroom.experiments.plans import plans as plans
 from elbowroom.explain.explanation import Explanation as Explanation
 from elbowroom.launch.nic import NicSettings as NicSettings
 from elbowroom.launch.nic import run_behind_nic as run_behind_nic
+from elbowroom.launch.recorder import Adapter as Adapter
+from elbowroom.launch.recorder import Policy as Policy
+from elbowroom.launch.recorder import TraceClock as TraceClock
 from elbowroom.launch.simulator import simulate_factorization as simulate_factorization
+from elbowroom.launch.trace_reader import Checked as Checked
+from elbowroom.launch.trace_reader import Tell as Tell
 from elbowroom.machine.doctor import Diagnosis as Diagnosis
 from elbowroom.measure.prepared import Prepared as Prepared
+from elbowroom.measure.recording_cost import Step as Step
 from elbowroom.models.load import Direction as Direction
 from elbowroom.models.load import LoadRow as LoadRow
 from elbowroom.models.run_data import FitData as FitData
@@ -51,6 +39,13 @@ from elbowroom.results.stores import StoreFactor as StoreFactor
 from elbowroom.schedule.measured import MeasuredMatrix as MeasuredMatrix
 from elbowroom.studies.document import StudyDocument as StudyDocument
 from elbowroom.studies.document import StudyPlan as StudyPlan
+from elbowroom.trace.activity_figures import trace_figures as trace_figures
+from elbowroom.trace.documents import Stat as Stat
+from elbowroom.trace.documents import Sync as Sync
+from elbowroom.trace.flushes import FlushCosts as FlushCosts
+from elbowroom.trace.overhead import Overhead as Overhead
+from elbowroom.trace.overhead import overhead_figures as overhead_figures
+from elbowroom.trace.overlap.document import TraceOverlap as TraceOverlap
 from elbowroom.verbs.advise import advise_gpu as advise_gpu
 from elbowroom.verbs.advise import contention_maps as contention_maps
 from elbowroom.verbs.advise import load_advice as load_advice
@@ -101,10 +96,15 @@ from elbowroom.verbs.show import ListedRun as ListedRun
 from elbowroom.verbs.simulate import simulated_figure as simulated_figure
 from elbowroom.verbs.simulate import simulated_node as simulated_node
 from elbowroom.verbs.study import study_names as study_names
+from elbowroom.verbs.trace import Merged as Merged
+from elbowroom.verbs.trace import TraceActivity as TraceActivity
+from elbowroom.verbs.trace_overlap import compare_trace_overlaps as compare_trace_overlaps
+from elbowroom.verbs.trace_record import Recorded as Recorded
 from elbowroom.virtual.definition import Definition as Definition
 from elbowroom.virtual.requests import Pattern as Pattern
 from elbowroom.virtual.simulated import Simulated as Simulated
 from pathlib import Path as Path
+from typing import IO as IO
 
 __version__: str
 
@@ -180,6 +180,13 @@ def calibrate_for_jobs(
 
     `out`: default as `fit`. UsageError for a run of another machine or of a virtual one, MachineError
     where the probe fails.
+    """
+
+def check_trace(
+    directory: Path | str,
+) -> Checked:
+    """Whether a trace is whole and its times can be trusted: events kept and lost, messages that arrive
+    before they left or have ends of different sizes, ranks that are missing, damage.
     """
 
 def compare(
@@ -331,6 +338,22 @@ def measure_pairs(
     no time. What was measured before an error or an interrupt is kept.
     """
 
+def merge_trace(
+    directory: Path | str,
+    out: Path | str,
+    *,
+    to: str | None = None,
+    begin_s: float | None = None,
+    end_s: float | None = None,
+    categories: tuple[str, ...] = (),
+    tell: Tell | None = None,
+) -> Merged:
+    """Merges the trace of all ranks into `out`, in the format `to` (store/exporters) or that of its
+    ending; `tell` hears how much of how much is done. A timeline may show a part: from `begin_s` to
+    `end_s`, seconds since the start, and some `categories`; intervals that reach out of it are cut at its
+    bounds. What cannot be finished leaves no file.
+    """
+
 def plan_colocation(
     apps: Path | str,
     out: Path | str | None = None,
@@ -343,6 +366,33 @@ def plan_colocation(
     tell: Callable[[str], object] = ...,
 ) -> PlannedRuns:
     """What would be run; nothing is."""
+
+def record_trace(
+    out: Path | str = "trace",
+    command: Sequence[str] = (),
+    *,
+    categories: Sequence[str] | None = None,
+    without: Sequence[str] = (),
+    buffer: int | str | None = None,
+    policy: Policy = "stop",
+    core: int | None = None,
+    sync_seconds: float | None = None,
+    clock: TraceClock = "best",
+    adapters: Sequence[Adapter] | None = None,
+    mpi: str | None = None,
+    dry_run: bool = False,
+    stdout: IO[bytes] | int | None = None,
+) -> Recorded:
+    """Runs `command` with the recorder preloaded, and reads what it recorded.
+
+    `categories` (default: all), types of events `without` which it records, `buffer` bytes of events for
+    each thread (default: what memory allows, 1 to 32 MiB), `policy` where that is full; `core` is the
+    draining thread's; clocks are compared every `sync_seconds` (default: 10); `clock` `monotonic` stamps
+    events with CLOCK_MONOTONIC and compares clocks once, at the begin; `adapters` by default those that
+    fit; `mpi` where the command's cannot be told. Where no process recorded anything there are no jobs,
+    and a note says why that may be. UsageError for what cannot be asked, MachineError where the command
+    cannot be started.
+    """
 
 def resume(
     resume: Path | str,
@@ -504,6 +554,105 @@ def study_plan(
 ) -> StudyPlan:
     """What a study would measure here and how long that takes, at most `budget` seconds; for each figure
     and table whether this machine can show and judge it, with the reason if it cannot. Measures nothing.
+    """
+
+def trace_activity(
+    directory: Path | str,
+    bins: int = 100,
+    *,
+    figure: Path | str | None = None,
+    tables: Path | str | None = None,
+    tell: Tell | None = None,
+) -> TraceActivity:
+    """Tasks submitted, ready and running, states of workers, utilisation and imbalance in `bins` of equal
+    length; durations of messages. `tables`: the folder for tasks.parquet and communications.parquet.
+    """
+
+def trace_flushes(
+    command: Sequence[str] = (),
+    *,
+    repeat: int = 10,
+    metric: str = "wall",
+    rate: bool = False,
+    adapters: Sequence[Adapter] | None = None,
+    mpi: str | None = None,
+    seed: int = 0,
+    out: Path | str | None = None,
+    dry_run: bool = False,
+    step: Step | None = None,
+) -> FlushCosts:
+    """Runs `command` `repeat` times recorded without a flush and as often with flushes, in turns, and
+    finds what each run loses and what its flushes interrupted (thesis, Figs. 3.2 and 3.3).
+
+    `metric`: the wall time, or a regular expression of a number that the command prints; with `rate` more
+    of it is better. The first run is not counted and shows how many events the fullest buffer needs.
+    UsageError for what cannot be asked; MachineError where the command fails, prints no such number or
+    records nothing.
+    """
+
+def trace_overhead(
+    command: Sequence[str] = (),
+    *,
+    repeat: int = 10,
+    categories: str | None = None,
+    threads: Sequence[int] | None = None,
+    metric: str = "wall",
+    rate: bool = False,
+    limit: float = 0.05,
+    buffer: int | str = "4MiB",
+    adapters: Sequence[Adapter] | None = None,
+    mpi: str | None = None,
+    seed: int = 0,
+    out: Path | str | None = None,
+    dry_run: bool = False,
+    step: Step | None = None,
+) -> Overhead:
+    """Runs `command` without a recorder and with it, in turns, and says whether its trace can be trusted.
+
+    `categories`: sets of them, `mpi;mpi,task`; by default each that the program has by itself. `threads`:
+    numbers of threads to compare, told by OMP_NUM_THREADS and STARPU_NCPU, or where `{threads}` stands in
+    the command. `metric`: the wall time, or a regular expression whose group (or whole match) is a number
+    in what the command prints; with `rate` more of it is better. `limit`: what recording may cost (0.05:
+    5 %). The first run, which is traced and not counted, warms up and tells the categories.
+    UsageError for what cannot be asked; MachineError where the command fails or prints no such number.
+    """
+
+def trace_overlap(
+    files: Sequence[str | Path] | str | Path,
+    *,
+    computation: tuple[str, ...] = (),
+    communication: tuple[str, ...] = (),
+    step: tuple[str, ...] = (),
+    between_calls: bool = False,
+    out: Path | str | None = None,
+) -> TraceOverlap:
+    """The overlap of one trace, in one file, or in one for each rank. Names that match a regular
+    expression in `computation` or `communication` are of that side, whatever the trace says, and those in
+    `step` are steps. `between_calls`: the time between two communications of a thread is computation, for
+    traces that record MPI only.
+
+    UsageError for what is no trace, is damaged at its begin, has no communication or no computation, or
+    is of several runs; MachineError if a reader fails. What ends early is analysed up to there, with a
+    doubt.
+    """
+
+def trace_stat(
+    directory: Path | str,
+    bins: int = 100,
+    *,
+    figure: Path | str | None = None,
+) -> Stat:
+    """Events by type and over time (`bins` of equal length), by thread, and what recording took by
+    rank.
+    """
+
+def trace_sync(
+    directory: Path | str,
+    *,
+    report: Path | str | None = None,
+) -> Sync:
+    """The clocks of all ranks: comparisons, offsets, drifts and error bars over time, which `report` has
+    as one HTML page.
     """
 
 def verify_advice(

@@ -81,8 +81,8 @@ def test_a_format_that_is_asked_for_wins_over_the_ending() -> None:
 
 
 @pytest.mark.usefixtures("trace")
-def test_dag_is_a_merge_into_dot() -> None:
-    assert cli.run(["trace", "dag", "t", "-o", "g.gv"]) == 0
+def test_a_graph_of_tasks_is_a_merge_into_dot() -> None:
+    assert cli.run(["trace", "merge", "t", "-o", "g.gv", "--to", "dot"]) == 0
     assert json.loads(Path("words.json").read_text()) == ["merge", "t", "--to", "dot", "-o", "g.gv"]
 
 

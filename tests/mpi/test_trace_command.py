@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from elbowroom import api, cli
-from elbowroom.api.trace_recorder import Recorded
 from elbowroom.launch import build
 from elbowroom.launch.mpi import find_mpi
+from elbowroom.verbs.trace_record import Recorded
 
 PROGRAM = """
 #include <mpi.h>

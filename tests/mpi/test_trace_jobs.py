@@ -15,10 +15,10 @@ import pytest
 
 from counted import build_counter, c_wrapper, read_counts
 from elbowroom import api
-from elbowroom.api.trace_recorder import Recorded
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build, trace_reader
 from elbowroom.launch.mpi import Mpi, find_mpi
+from elbowroom.verbs.trace_record import Recorded
 
 HERE = Path(__file__).parent
 PATIENCE = 90

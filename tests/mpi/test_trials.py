@@ -19,6 +19,7 @@ from elbowroom import api
 from elbowroom.errors import UsageError
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi
+from elbowroom.launch.trace_reader import Checked
 from elbowroom.profile.profile import Profile, read_profile
 from traced import MPIS, Ran, mpi_called, run
 
@@ -90,12 +91,12 @@ def check_profile(alone: Ran, found: Ran) -> Profile:
     return profile
 
 
-def check_trace(mpi: Mpi, words: list[str], alone: Ran, where: Path) -> api.traces.Checked:
+def check_trace(mpi: Mpi, words: list[str], alone: Ran, where: Path) -> Checked:
     """The same output and exit code, and a trace in which each message has both ends."""
     traced = run(mpi, 2, words, where, build.trace_libraries(mpi) / "libelbow_trace_mpi.so")
     assert traced.code == alone.code, traced.said
     assert sorted(LINE.findall(traced.said)) == sorted(LINE.findall(alone.said))
-    return api.traces.check_trace(where / "trace")
+    return api.check_trace(where / "trace")
 
 
 def test_calls_of_all_kinds_are_counted_with_their_bytes(mpi: Mpi, folder: Path) -> None:

@@ -38,7 +38,7 @@ ARROWS = {
     },
     "measure": {
         "advise", "draw", "experiments", "explain", "launch", "machine", "models", "plan", "points",
-        "results", "schedule", "stats", "store", "studies", "virtual",
+        "results", "schedule", "stats", "store", "studies", "trace", "virtual",
     },
     "report": {"advise", "draw", "machine", "models", "points", "results", "stats", "studies"},
     "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},

@@ -41,7 +41,7 @@ COMMANDS = {
     "nic": ("group", "Run programs behind an emulated NIC of known bandwidth."),
     "diagnose": ("verbs.diagnose", "Profile a program, and advise what to change."),
     "profile": ("profiles", "Profile who communicates when, and show it."),
-    "trace": ("traces", "Record, merge, check and analyse traces of programs."),
+    "trace": ("group", "Record, merge, check and analyse traces of programs."),
 }
 """The module of each command, and what the list of commands says of it, in the order of a first visit.
 
@@ -94,6 +94,20 @@ GROUPS: dict[str, GroupEntry] = {
         dict.fromkeys(("list", "show", "from-run"), "verbs.machine"),
     ),
     "nic": GroupEntry("Run MPI programs behind an emulated NIC of known bandwidth.", {"run": "verbs.nic"}),
+    "trace": GroupEntry(
+        "Record, merge, check and analyse traces of programs (`elbowroom help trace`).",
+        {
+            "record": "verbs.trace_record",
+            "merge": "verbs.trace",
+            "stat": "verbs.trace",
+            "activity": "verbs.trace",
+            "check": "verbs.trace",
+            "sync": "verbs.trace",
+            "overhead": "verbs.trace_overhead",
+            "overlap": "verbs.trace_overlap",
+            "flushes": "verbs.trace_overhead",
+        },
+    ),
 }
 """Groups of declared commands; a place without `verbs.` is a module of `cli` that has the group."""
 

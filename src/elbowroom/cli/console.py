@@ -8,7 +8,8 @@ import os
 import sys
 import textwrap
 import unicodedata
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from elbowroom.errors import MachineError
@@ -179,3 +180,18 @@ def styled(text: str, style: str = "") -> Text:
     from rich.text import Text  # as above
 
     return Text(text, style=style)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], object] | None]:
+    """A bar with an ETA on a terminal; None, and nothing to be seen, elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(bar_width=30), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

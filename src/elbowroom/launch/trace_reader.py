@@ -20,17 +20,24 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
 from elbowroom.errors import MachineError, UsageError
+from elbowroom.files import wrong_kind
 from elbowroom.launch import build, processes
 from elbowroom.quantities import plural
+from elbowroom.trace.documents import Stat, TraceCheck, decode
 from elbowroom.trace.overlap import otf2_library
 
 DOUBTFUL = 3
 """Exit code of trace-reader: done, but times are not to be trusted."""
+
+BINS = 100
+"""Intervals of time, by default."""
+
+MOST_BINS = 100_000
 
 _USAGE = 2
 _PREFIX = "trace-reader: "
@@ -234,6 +241,58 @@ def _trusted(running: _ReaderProcess, words: Sequence[str]) -> bool:
             f"was ended by signal {-code}: {sentence}", field="trace-reader", value=words[0], hint="try again"
         )
     raise (UsageError if code == _USAGE else MachineError)(sentence)
+
+
+class Checked(NamedTuple):
+    """What is to be said of a trace, and whether its times can be trusted."""
+
+    check: TraceCheck
+    trusted: bool
+
+
+def read_check(directory: str | Path) -> Checked:
+    """Whether the trace in this folder is whole, and its times can be trusted."""
+    check_folder(directory)
+    output = read(["check", str(directory)])
+    return Checked(decode(output.document, TraceCheck), output.trusted)
+
+
+def read_stat(directory: str | Path, bins: int) -> Stat:
+    """Events by type and over time, in `bins` intervals, by thread, and what recording took by rank."""
+    check_folder(directory)
+    check_bins(bins)
+    return decode(read(["stat", str(directory), "--bins", str(bins)]).document, Stat)
+
+
+def check_bins(bins: int) -> None:
+    """UsageError for fewer intervals than one, or so many that their counts would fill the memory."""
+    if bins < 1:
+        raise UsageError("there is at least one", field="bins", value=bins, hint="leave it out")
+    if bins > MOST_BINS:
+        raise UsageError(
+            f"there are at most {MOST_BINS}", field="bins", value=bins, hint=f"leave it out for {BINS}"
+        )
+
+
+def check_folder(directory: str | Path) -> None:
+    """UsageError where a directory holds no trace, or those of several jobs."""
+    path = Path(directory)
+    if has_ranks(path):
+        return
+    several = jobs(path)
+    if several:
+        raise UsageError(
+            f"holds {len(several)} jobs: {', '.join(map(described, several))}",
+            field="directory",
+            value=str(directory),
+            hint=f"name one of them, for instance {several[0]}",
+        )
+    raise UsageError(
+        wrong_kind(path, "folder") or "holds no trace (rank-*.jsonl)",
+        field="directory",
+        value=str(directory),
+        hint="name the directory that `elbowroom trace record -o` was given",
+    )
 
 
 FIRST = "job-1"

@@ -323,6 +323,10 @@ class Verb(Options):
             return 0
         with self.in_shell(as_json) as request:
             result = request.do()
+        return self.show(result, as_json)
+
+    def show(self, result: Any, as_json: bool) -> int:
+        """Prints the document or the text of the result; returns the exit code."""
         if as_json:
             print_json(self.document(result))
         else:

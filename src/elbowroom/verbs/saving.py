@@ -9,15 +9,20 @@ from typing import Any
 from elbowroom.errors import UsageError, closest
 
 MODULES = {
-    "BroadcastEntry": "broadcast_bench",
     "Advice": "advise",
+    "BroadcastEntry": "broadcast_bench",
     "Explanation": "explain",
+    "FlushCosts": "trace_overhead",
     "ForecastDocument": "colocate_predict",
     "GpuAdvice": "advise",
     "NetworkDocument": "broadcasts",
+    "Overhead": "trace_overhead",
     "Pairing": "colocate",
     "SchedulePlan": "colocate",
     "Simulated": "simulate",
+    "Stat": "trace",
+    "TraceActivity": "trace",
+    "TraceOverlap": "trace_overlap",
 }
 """By type of result, of a list by that of its items: the module of this package whose `save` writes it."""
 

@@ -144,7 +144,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "trace.activity_figures:ActivityOverTime",
     ),
     "trace-check": ("check of a trace: what `trace check --json` prints", "trace.documents:TraceCheck"),
-    "trace-merge": ("merged trace: what `trace merge --json` prints", "api.traces:MergeDocument"),
+    "trace-merge": ("merged trace: what `trace merge --json` prints", "verbs.trace:MergeDocument"),
     "trace-flushes": ("cost of flushes: what `trace flushes --json` prints", "trace.flushes:FlushCosts"),
     "trace-overhead": ("cost of recording: what `trace overhead --json` prints", "trace.overhead:Overhead"),
     "trace-overlap": (
@@ -157,7 +157,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "trace-record": (
         "traced program: what `trace record --json` prints",
-        "api.trace_recorder:RecordDocument",
+        "verbs.trace_record:RecordDocument",
     ),
     "trace-stat": ("statistics of a trace: what `trace stat --json` prints", "trace.documents:Stat"),
     "trace-sync": ("clocks of a trace: what `trace sync --json` prints", "trace.documents:Sync"),

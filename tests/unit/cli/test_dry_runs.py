@@ -30,7 +30,7 @@ WITHOUT = {
     "colocate predict": "computes", "broadcast simulate": "simulates",
     "broadcast tune": "computes", "profile show": "reads", "profile what-if": "computes",
     "trace merge": "reads", "trace stat": "reads", "trace activity": "reads", "trace check": "reads",
-    "trace dag": "reads", "trace sync": "reads", "trace overlap": "reads",
+    "trace sync": "reads", "trace overlap": "reads",
 }  # fmt: skip
 """Commands that neither measure nor run a program of the user, and what they do instead."""
 
@@ -69,8 +69,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ELBOWROOM_CMAKE", f"-DNOTHING_BUILT_SO={os.getpid()}")
     monkeypatch.setattr(native, "build", refuse)
     monkeypatch.setattr(recorder, "run", refuse)
-    monkeypatch.setattr("elbowroom.api.recording_cost.run_program", refuse)
-    monkeypatch.setattr("elbowroom.api.flush_cost.run_program", refuse)
+    monkeypatch.setattr("elbowroom.measure.recording_cost.run_program", refuse)
     monkeypatch.setattr("elbowroom.measure.program_times.run_program", refuse)
     monkeypatch.setattr("elbowroom.launch.bench.run", refuse)
     monkeypatch.setattr("elbowroom.launch.simulator.run", refuse)

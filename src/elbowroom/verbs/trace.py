@@ -1,0 +1,414 @@
+"""`elbowroom trace merge`, `stat`, `activity`, `check`, `sync`: what is in a trace (guide/trace.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+import msgspec
+
+from elbowroom.cli.console import print_wrapped, progress_bar
+from elbowroom.cli.options import FIGURE, Output
+from elbowroom.errors import UsageError
+from elbowroom.files import is_stdout, make_folder
+from elbowroom.store.exporters import names as format_names
+from elbowroom.trace.documents import TraceCheck
+from elbowroom.verbs.declaration import Verb, argument, function_of, option
+from elbowroom.verbs.run_options import split_list
+from elbowroom.verbs.trace_tables import (
+    print_activity,
+    print_check,
+    print_doubts,
+    print_pairs,
+    print_sentences,
+    print_stat,
+    print_sync,
+    time_text,
+)
+
+if TYPE_CHECKING:
+    from elbowroom.launch.trace_reader import Checked, Tell
+    from elbowroom.trace.activity import Activity
+    from elbowroom.trace.activity_figures import ActivityOverTime
+    from elbowroom.trace.documents import Stat, Sync
+    from elbowroom.trace.exporter import Exporter, ExportRequest
+
+_MOST_SECONDS = 1e9
+
+
+def bins_option() -> Any:
+    """The number of intervals of time."""
+    return option(
+        type=int,
+        default=100,
+        positional=True,
+        metavar="N",
+        help="Number of intervals that the time is divided into.",
+    )
+
+
+class Merged(NamedTuple):
+    """What was written, and what is to be said of the trace."""
+
+    file: Path
+    check: TraceCheck
+    trusted: bool
+
+
+class MergeDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `trace merge --json` prints."""
+
+    schema: str = "elbowroom/trace-merge"
+    version: int = 1
+    file: str
+    trusted: bool
+    check: TraceCheck
+
+
+class MergeTrace(Verb):
+    """Merge the traces of all ranks into one file, on one clock."""
+
+    name = "trace merge"
+
+    directory: Path | str = argument(metavar="DIR")
+    out: Path | str = option(
+        "-o",
+        "--out",
+        type=Output(),
+        metavar="FILE",
+        required=True,
+        positional=True,
+        help="out.pftrace, .json, .otf2, .paje, .parquet, .html.",
+    )
+    to: str | None = option(metavar="FORMAT", help=f"{', '.join(format_names())}; default: by the extension.")
+    begin_s: float | None = option(
+        "--from",
+        type=float,
+        metavar="S",
+        help="With .html: start of the timeline, in seconds since the start of the trace.",
+    )
+    end_s: float | None = option("--until", type=float, metavar="S", help="With .html: end of the timeline.")
+    categories: tuple[str, ...] = option(
+        default=(), parse=split_list, metavar="C,C", help="With .html: categories to show."
+    )
+    tell: Tell | None = None
+
+    def do(self) -> Merged:
+        """Merges the trace of all ranks into `out`, in the format `to` (store/exporters) or that of its
+        ending; `tell` hears how much of how much is done. A timeline may show a part: from `begin_s` to
+        `end_s`, seconds since the start, and some `categories`; intervals that reach out of it are cut at its
+        bounds. What cannot be finished leaves no file.
+        """
+        from elbowroom.launch import trace_reader
+        from elbowroom.store.exporters import exporter_of
+        from elbowroom.trace.documents import decode
+        from elbowroom.trace.exporter import ExportRequest
+
+        exporter = exporter_of(self.out, self.to)
+        trace_reader.check_folder(self.directory)
+        request = ExportRequest(
+            directory=str(self.directory),
+            path=Path(self.out),
+            begin_ns=_moment(self.begin_s, "from"),
+            end_ns=_moment(self.end_s, "until"),
+            categories=tuple(self.categories),
+        )
+        self._check_part(exporter, request)
+        if exporter.write is not None:
+            part = (request.begin_ns, request.end_ns)
+            with trace_reader.columns(self.directory, self.tell, *part) as columns:
+                exporter.write(columns.stream, request)
+            return Merged(request.path, decode(columns.summary, TraceCheck), columns.trusted)
+        words = ["merge", str(self.directory), "--to", exporter.name, "-o"]
+        if is_stdout(request.path):
+            sys.stdout.flush()
+            output = trace_reader.copy([*words, "-"], sys.stdout.buffer, self.tell)
+        else:
+            output = trace_reader.read([*words, str(request.path)], self.tell)
+        return Merged(request.path, decode(output.document, TraceCheck), output.trusted)
+
+    def _check_part(self, exporter: Exporter, request: ExportRequest) -> None:
+        begin, end = request.begin_ns, request.end_ns
+        if not request.whole and not exporter.parts:
+            raise UsageError(
+                "is merged as a whole",
+                field="to",
+                value=exporter.name,
+                hint="leave --from, --until and --categories out",
+            )
+        if begin is not None and end is not None and begin >= end:
+            raise UsageError(
+                f"is not before {end / 1e9:.9g} s",
+                field="from",
+                value=self.begin_s,
+                hint="give an earlier time",
+            )
+
+    @contextlib.contextmanager
+    def in_shell(self, as_json: bool) -> Iterator[MergeTrace]:
+        """With a progress bar."""
+        with progress_bar("merging") as tell:
+            yield self.with_fields(tell=tell)
+
+    def show(self, result: Merged, as_json: bool) -> int:
+        """On stderr where the merged trace is on stdout."""
+        on_stdout = is_stdout(Path(self.out))
+        with contextlib.redirect_stdout(sys.stderr) if on_stdout else contextlib.nullcontext():
+            return super().show(result, as_json)
+
+    def document(self, result: Merged) -> MergeDocument:
+        """The file, and what is to be said of the trace."""
+        return MergeDocument(file=str(result.file), trusted=result.trusted, check=result.check)
+
+    def print(self, result: Merged) -> None:
+        """What was written, and what is wrong with it."""
+        check = result.check
+        time = time_text(check.duration_ns)
+        print_wrapped(f"{check.kept} events of {check.ranks} ranks, {check.messages} messages, {time}")
+        if not result.trusted:
+            print_doubts(check.doubts or ("see below",))
+        print_pairs(check)
+        print_sentences(check.warnings)
+        if not is_stdout(result.file):
+            print(result.file)
+
+
+merge_trace = function_of(MergeTrace, "merge_trace")
+
+
+def _moment(seconds: float | None, field: str) -> int | None:
+    """A time since the start, ns."""
+    if seconds is None:
+        return None
+    if not 0 <= seconds < _MOST_SECONDS:
+        raise UsageError(
+            "is not a time in a trace", field=field, value=seconds, hint="seconds since its start, 0 or more"
+        )
+    return round(seconds * 1e9)
+
+
+class CountEvents(Verb):
+    """Count events by type and over time; exit code 3 if the trace cannot be trusted."""
+
+    name = "trace stat"
+
+    directory: Path | str = argument(metavar="DIR")
+    bins: int = bins_option()
+    figure: Path | str | None = option(
+        "-o", "--out", "--figure", type=FIGURE, metavar="FIGURE", help="Draw a figure: .png or .svg."
+    )
+
+    def do(self) -> Stat:
+        """Events by type and over time (`bins` of equal length), by thread, and what recording took by
+        rank.
+        """
+        from elbowroom.launch.trace_reader import read_stat
+
+        stat = read_stat(self.directory, self.bins)
+        if self.figure is not None:
+            _draw_stat(stat, Path(self.figure), str(self.directory))
+        return stat
+
+    def print(self, result: Stat) -> None:
+        """A line for each type of events."""
+        print_stat(result)
+        if self.figure is not None:
+            click.echo(f"figure: {self.figure}")
+
+    def trusted(self, result: Stat) -> bool:
+        """Whether there is no doubt."""
+        return not result.doubts
+
+
+trace_stat = function_of(CountEvents, "trace_stat")
+
+
+def _draw_stat(stat: Stat, path: Path, title: str) -> None:
+    from elbowroom.draw.files import save_panels
+    from elbowroom.trace.activity_figures import trace_figures
+
+    save_panels(trace_figures(stat), path, columns=1, title=title, shared=False)
+
+
+class TraceActivity(NamedTuple):
+    """What tasks, workers and messages did, whether the trace's times can be trusted, and the tables that
+    were written.
+    """
+
+    activity: Activity
+    over_time: ActivityOverTime
+    trusted: bool
+    tables: tuple[Path, ...] = ()
+
+
+class ShowActivity(Verb):
+    """Show tasks, states of workers and durations of messages over time."""
+
+    name = "trace activity"
+
+    directory: Path | str = argument(metavar="DIR")
+    bins: int = bins_option()
+    figure: Path | str | None = option(
+        "-o", "--out", "--figure", type=FIGURE, metavar="FIGURE", help="Draw figures: .png or .svg."
+    )
+    tables: Path | str | None = option(
+        metavar="FOLDER", help="Write tasks.parquet and communications.parquet there."
+    )
+    tell: Tell | None = None
+
+    def do(self) -> TraceActivity:
+        """Tasks submitted, ready and running, states of workers, utilisation and imbalance in `bins` of equal
+        length; durations of messages. `tables`: the folder for tasks.parquet and communications.parquet.
+        """
+        from elbowroom.launch import trace_reader
+        from elbowroom.store.activity_parquet import write_tables
+        from elbowroom.trace.activity import read_activity
+        from elbowroom.trace.activity_figures import over_time
+        from elbowroom.trace.columns import TraceColumns
+
+        trace_reader.check_folder(self.directory)
+        if self.tables is not None:
+            # At once: a folder that cannot be made is refused before the trace is read.
+            _new_tables(Path(self.tables))
+        trace_reader.check_bins(self.bins)
+        with trace_reader.columns(self.directory, self.tell) as columns:
+            activity = read_activity(TraceColumns(columns.stream))
+        result = TraceActivity(activity, over_time(activity, self.bins), columns.trusted)
+        if self.figure is not None:
+            _draw_activity(result, Path(self.figure), str(self.directory))
+        if self.tables is None:
+            return result
+        _new_tables(Path(self.tables))
+        return result._replace(tables=write_tables(activity, Path(self.tables)))
+
+    @contextlib.contextmanager
+    def in_shell(self, as_json: bool) -> Iterator[ShowActivity]:
+        """With a progress bar."""
+        with progress_bar("reading") as tell:
+            yield self.with_fields(tell=tell)
+
+    def document(self, result: TraceActivity) -> ActivityOverTime:
+        """Counts over time."""
+        return result.over_time
+
+    def print(self, result: TraceActivity) -> None:
+        """Counts, and utilisation and imbalance of the whole trace."""
+        print_activity(result.over_time, trusted=result.trusted)
+        figures = () if self.figure is None else (self.figure,)
+        for name in (*figures, *result.tables):
+            click.echo(f"written: {name}")
+
+
+trace_activity = function_of(ShowActivity, "trace_activity")
+
+
+def _draw_activity(result: TraceActivity, path: Path, title: str) -> None:
+    from elbowroom.draw.files import save_panels
+    from elbowroom.trace.activity_figures import activity_figures
+
+    figures = activity_figures(result.activity, result.over_time)
+    if not figures:
+        raise UsageError(
+            "there is nothing to draw: the trace has no task and no message",
+            field="figure",
+            value=str(path),
+            hint="record with the categories task and message",
+        )
+    save_panels(figures, path, columns=1, title=title, shared=False)
+
+
+def _new_tables(folder: Path) -> None:
+    """Makes the folder; UsageError where there is something of that name, or it cannot be made."""
+    from elbowroom.store.folder import refuse_existing
+
+    try:
+        refuse_existing(folder, "tables", "name another")
+    except OSError as error:
+        raise UsageError(
+            f"cannot be looked at ({error.strerror})", field="tables", value=str(folder), hint="name another"
+        ) from error
+    make_folder(folder, field="tables", hint="name another")
+
+
+def save(result: Stat | TraceActivity, path: Path) -> None:
+    """Draws counts of events, or tasks, workers and messages over time, below each other as .svg or .png."""
+    if isinstance(result, TraceActivity):
+        _draw_activity(result, path, "")
+    else:
+        _draw_stat(result, path, "")
+
+
+class CheckTrace(Verb):
+    """Check whether a trace is complete and its times can be trusted; exit code 3 if not."""
+
+    name = "trace check"
+
+    directory: Path | str = argument(metavar="DIR")
+
+    def do(self) -> Checked:
+        """Whether a trace is whole and its times can be trusted: events kept and lost, messages that arrive
+        before they left or have ends of different sizes, ranks that are missing, damage.
+        """
+        from elbowroom.launch.trace_reader import read_check
+
+        return read_check(self.directory)
+
+    def document(self, result: Checked) -> TraceCheck:
+        """The check."""
+        return result.check
+
+    def print(self, result: Checked) -> None:
+        """Counts, and what is wrong."""
+        print_check(result.check, trusted=result.trusted)
+
+
+check_trace = function_of(CheckTrace, "check_trace")
+
+
+class CompareClocks(Verb):
+    """Report the clock offsets of all ranks with error bounds; exit code 3 if they cannot be determined."""
+
+    name = "trace sync"
+
+    directory: Path | str = argument(metavar="DIR")
+    report: Path | str | None = option(
+        "-o",
+        "--out",
+        "--report",
+        type=Output(".html", ".htm", bare=True),
+        metavar="FILE.html",
+        help="Write a page with offsets, drifts and error bounds over time.",
+    )
+
+    def do(self) -> Sync:
+        """The clocks of all ranks: comparisons, offsets, drifts and error bars over time, which `report` has
+        as one HTML page.
+        """
+        from elbowroom.files import write_atomically
+        from elbowroom.launch import trace_reader
+        from elbowroom.trace.documents import Sync, decode
+        from elbowroom.trace.sync_figures import sync_report
+
+        trace_reader.check_folder(self.directory)
+        document = trace_reader.read(["sync", str(self.directory)]).document
+        clocks = decode(document, Sync)
+        if self.report is not None:
+            write_atomically(Path(self.report), sync_report(document).encode())
+        return clocks
+
+    def print(self, result: Sync) -> None:
+        """A line for each rank's clock."""
+        print_sync(result)
+        if self.report is not None:
+            click.echo(f"report: {self.report}")
+
+    def trusted(self, result: Sync) -> bool:
+        """Whether there is no doubt."""
+        return not result.doubts
+
+
+trace_sync = function_of(CompareClocks, "trace_sync")

@@ -1,0 +1,387 @@
+"""`elbowroom trace overhead` and `flushes`: what recording costs a program (docs/guide/trace.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elbowroom.cli.console import chatter, console, new_table, print_wrapped
+from elbowroom.cli.options import Output
+from elbowroom.errors import UsageError
+from elbowroom.files import write_atomically
+from elbowroom.quantities import number, parse_cores, parse_size, plural, span
+from elbowroom.verbs.declaration import (
+    Options,
+    Verb,
+    argument,
+    dry_run_option,
+    function_of,
+    included,
+    option,
+)
+from elbowroom.verbs.run_options import split_list
+
+if TYPE_CHECKING:
+    from elbowroom.draw.figure import Figure
+    from elbowroom.launch.recorder import Adapter
+    from elbowroom.measure.planned_starts import PlannedStart
+    from elbowroom.measure.progress import Progress
+    from elbowroom.measure.recording_cost import CategoryRuns, FlushRuns, Step
+    from elbowroom.trace.flushes import FlushCosts
+    from elbowroom.trace.overhead import Overhead
+
+FOLDER = ".elbowroom-trace-"
+"""How the names of folders begin that hold the traces of these runs."""
+
+VERDICT_STYLES = {"trusted": "bold green", "costly": "bold red"}
+
+
+class Metric(Options):
+    """The number by which runs of a program are compared."""
+
+    metric: str = option(
+        default="wall",
+        metavar="wall|REGEX",
+        help="Wall time, or a pattern of a number that CMD prints.",
+    )
+    rate: bool = option(default=False, help="The metric is a rate: higher is better.")
+
+
+class Recorder(Options):
+    """What is preloaded into the program."""
+
+    adapters: Sequence[Adapter] | None = option(parse=split_list, metavar="A,A", help="As in `record`.")
+    mpi: str | None = option(metavar="PREFIX", help="As in `record`.")
+
+
+def _seed_option() -> Any:
+    return option(
+        type=click.IntRange(min=0), default=0, show_default=False, help="Seed of the order of runs."
+    )
+
+
+def _out_option(help: str) -> Any:
+    kinds = Output(".svg", ".png", ".html")
+    return option("-o", "--out", type=kinds, metavar="FILE", help=help)
+
+
+def _command_argument() -> Any:
+    return argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
+
+
+class MeasureOverhead(Verb):
+    """Measure the overhead of recording CMD, and whether its trace can be trusted.
+
+    Runs CMD alternately with and without a recorder. Exit code 3 means that the machine is too noisy.
+    """
+
+    name = "trace overhead"
+
+    repeat: int = option(type=int, default=10, metavar="N", help="Number of runs of each set of categories.")
+    categories: str | None = option(
+        metavar="SET;SET",
+        help="Sets of categories: mpi;mpi,task; default: each category by itself.",
+    )
+    threads: Sequence[int] | None = option(
+        parse=lambda text: parse_cores(text, "threads"),
+        metavar="N,N",
+        help="Numbers of threads; replace {threads} in CMD.",
+    )
+    compared: Metric = included(Metric)
+    limit: float = option(
+        type=float,
+        default="5.0",
+        parse=lambda percent: float(percent) / 100,
+        metavar="PERCENT",
+        help="Largest overhead that is acceptable.",
+    )
+    buffer: int | str = option(default="4MiB", metavar="SIZE", help="As in `record`.")
+    recorder: Recorder = included(Recorder)
+    seed: int = _seed_option()
+    out: Path | str | None = _out_option("Draw a figure (.svg, .png), or write a page (.html).")
+    dry_run: bool = dry_run_option()
+    command: Sequence[str] = _command_argument()
+    step: Step | None = None
+
+    def do(self) -> Overhead:
+        """Runs `command` without a recorder and with it, in turns, and says whether its trace can be trusted.
+
+        `categories`: sets of them, `mpi;mpi,task`; by default each that the program has by itself. `threads`:
+        numbers of threads to compare, told by OMP_NUM_THREADS and STARPU_NCPU, or where `{threads}` stands in
+        the command. `metric`: the wall time, or a regular expression whose group (or whole match) is a number
+        in what the command prints; with `rate` more of it is better. `limit`: what recording may cost (0.05:
+        5 %). The first run, which is traced and not counted, warms up and tells the categories.
+        UsageError for what cannot be asked; MachineError where the command fails or prints no such number.
+        """
+        from elbowroom.measure.recording_cost import run_in_turns, shared_place
+        from elbowroom.trace import overhead
+
+        self._check()
+        chosen = None if self.categories is None else overhead.parse_sets(self.categories)
+        with tempfile.TemporaryDirectory(prefix=FOLDER, dir=shared_place()) as folder:
+            program = self._program(Path(folder) / "trace")
+            first = program.run(self._counts[-1], overhead.Set(overhead.ALL, None), -1)
+            sets = chosen or overhead.sets_of(program.categories)
+            if not first.events:
+                raise program.recorded_nothing()
+            turns = overhead.order(sets, self._counts, self.repeat, self.seed)
+            runs = run_in_turns(
+                turns, lambda turn: program.run(turn[1], turn[2], turn[0]), first.seconds, self.step
+            )
+        costs = overhead.analyse(
+            runs,
+            sets,
+            command=program.words,
+            metric=self.compared.metric,
+            rate=self.compared.rate,
+            limit=self.limit,
+            buffer=program.buffer,
+            seed=self.seed,
+        )
+        if self.out is not None:
+            save(costs, Path(self.out))
+        return costs
+
+    @property
+    def _counts(self) -> list[int | None]:
+        return list(self.threads) if self.threads else [None]
+
+    def _program(self, directory: Path) -> CategoryRuns:
+        from elbowroom.measure.recording_cost import CategoryRuns
+
+        recorder = self.recorder
+        return CategoryRuns(
+            self.command,
+            directory,
+            adapters=recorder.adapters,
+            mpi=recorder.mpi,
+            metric=self.compared.metric,
+            buffer=parse_size(self.buffer, "buffer"),
+        )
+
+    def _check(self) -> None:
+        from elbowroom.measure.recording_cost import THREADS, check_runs
+
+        check_runs(self.repeat, self.compared.metric)
+        if any(count < 1 for count in self.threads or ()):
+            raise UsageError(
+                "is not a number of threads", field="threads", value=min(self.threads or ()), hint="1,2,4"
+            )
+        if not 0 < self.limit < 1:
+            raise UsageError(
+                "is not a share", field="limit", value=self.limit, hint="above 0, below 100 percent"
+            )
+        if any(THREADS in word for word in self.command) and not self.threads:
+            raise UsageError(
+                "stands in the command without numbers", field="threads", hint="add --threads 1,2"
+            )
+
+    def planned_starts(self) -> Iterator[PlannedStart]:
+        """The program with each set of categories."""
+        from elbowroom.launch import build
+        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.trace import overhead
+
+        self._check()
+        program = self._program(Path("TRACE"))
+        sets = overhead.sets_of(()) if self.categories is None else overhead.parse_sets(self.categories)
+        lines = {one.name: program.recording(self._counts[-1], one).line() for one in sets}
+        build.trace_reader()
+        yield PlannedStart(what="the program, recorded, not counted", commands=(lines[overhead.ALL],))
+        times = self.repeat * len(self._counts)
+        names = {
+            overhead.NONE: "without a recorder",
+            overhead.OFF: "with a recorder that records nothing",
+            overhead.ALL: "with all categories",
+        }
+        for name, line in lines.items():
+            what = f"the program, {names.get(name, f'with the categories {name}')}"
+            yield PlannedStart(what=what, commands=(line,), times=times)
+        if self.categories is None:
+            what = "the program, with each category by itself, if the first run shows several: for each"
+            yield PlannedStart(what=what, commands=(), times=times)
+
+    @contextlib.contextmanager
+    def in_shell(self, as_json: bool) -> Iterator[MeasureOverhead]:
+        """With progress."""
+        with run_steps() as step:
+            yield self.with_fields(step=step)
+
+    def print(self, result: Overhead) -> None:
+        """Every set's median and cost, then the verdicts."""
+        unit = "s" if result.metric == "wall" else "metric"
+        several = len(result.verdicts) > 1
+        table = new_table(
+            *([("threads", "right")] if several else []),
+            ("recorded", "wrap"), (unit, "right"), ("costs", "right"), ("95 %", ""), ("events", "right"),
+            ("per second", "right"), ("lost", "right"),
+        )  # fmt: skip
+        for case in result.cases:
+            cost = case.overhead
+            table.add_row(
+                *([str(case.threads)] if several else []),
+                case.set,
+                number(case.median.value),
+                "-" if cost is None else f"{cost.value:+.1%}",
+                "" if cost is None else span(f"{cost.low:+.1%}", f"{cost.high:+.1%}"),
+                str(case.events),
+                number(case.events_per_second, 3),
+                str(case.lost),
+            )
+        console().print(table)
+        print_wrapped("none: nothing preloaded. off: preloaded, every category off.")
+        for verdict in result.verdicts:
+            print()
+            head = f"{plural(verdict.threads or 0, 'thread')}: " if several else ""
+            print_wrapped(head + verdict.text, style=VERDICT_STYLES.get(verdict.state, "bold yellow"))
+            for sentence in verdict.advice:
+                print_wrapped(f"- {sentence}", indent="  ")
+        if self.out is not None:
+            click.echo(f"figure: {self.out}")
+
+    def trusted(self, result: Overhead) -> bool:
+        """Whether the machine was quiet enough to decide."""
+        return result.decided
+
+
+trace_overhead = function_of(MeasureOverhead, "trace_overhead")
+
+
+class MeasureFlushes(Verb):
+    """Measure what CMD loses in runs in which the recorder flushes its buffers to a file.
+
+    Runs with flushes, each at another time, alternate with runs without. Exit code 3 means that the cost is
+    unknown.
+    """
+
+    name = "trace flushes"
+
+    repeat: int = option(type=int, default=10, metavar="N", help="Runs with, and without, flushes.")
+    compared: Metric = included(Metric)
+    recorder: Recorder = included(Recorder)
+    seed: int = _seed_option()
+    out: Path | str | None = _out_option("Draw figures (.svg, .png), or write a page (.html).")
+    dry_run: bool = dry_run_option()
+    command: Sequence[str] = _command_argument()
+    step: Step | None = None
+
+    def do(self) -> FlushCosts:
+        """Runs `command` `repeat` times recorded without a flush and as often with flushes, in turns, and
+        finds what each run loses and what its flushes interrupted (thesis, Figs. 3.2 and 3.3).
+
+        `metric`: the wall time, or a regular expression of a number that the command prints; with `rate` more
+        of it is better. The first run is not counted and shows how many events the fullest buffer needs.
+        UsageError for what cannot be asked; MachineError where the command fails, prints no such number or
+        records nothing.
+        """
+        from elbowroom.measure.recording_cost import check_runs, run_in_turns, shared_place
+        from elbowroom.trace.flushes import analyse_flushes, flush_order
+
+        check_runs(self.repeat, self.compared.metric)
+        with tempfile.TemporaryDirectory(prefix=FOLDER, dir=shared_place()) as folder:
+            program = self._program(Path(folder) / "trace")
+            first = program.measure()
+            turns = flush_order(self.repeat, self.seed)
+            runs = run_in_turns(turns, lambda turn: program.run(*turn), first.timed.seconds, self.step)
+        costs = analyse_flushes(
+            runs,
+            command=program.words,
+            metric=self.compared.metric,
+            rate=self.compared.rate,
+            repeat=self.repeat,
+            seed=self.seed,
+            buffer=program.buffer,
+        )
+        if self.out is not None:
+            save(costs, Path(self.out))
+        return costs
+
+    def _program(self, directory: Path) -> FlushRuns:
+        from elbowroom.measure.recording_cost import FlushRuns
+
+        recorder, metric = self.recorder, self.compared.metric
+        return FlushRuns(self.command, directory, adapters=recorder.adapters, mpi=recorder.mpi, metric=metric)
+
+    def planned_starts(self) -> Iterator[PlannedStart]:
+        """The program with flushes and without."""
+        from elbowroom.launch import build
+        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.measure.recording_cost import check_runs
+
+        check_runs(self.repeat, self.compared.metric)
+        program = self._program(Path("TRACE"))
+        plain, flushed = (program.recording(share).line() for share in (None, 0.5))
+        build.trace_reader()
+        yield PlannedStart(what="the program, recorded, not counted", commands=(plain,))
+        yield PlannedStart(what="the program, recorded without a flush", commands=(plain,), times=self.repeat)
+        yield PlannedStart(what="the program, recorded with flushes", commands=(flushed,), times=self.repeat)
+
+    @contextlib.contextmanager
+    def in_shell(self, as_json: bool) -> Iterator[MeasureFlushes]:
+        """With progress."""
+        with run_steps() as step:
+            yield self.with_fields(step=step)
+
+    def print(self, result: FlushCosts) -> None:
+        """A line for each flush, then what they cost."""
+        from elbowroom.trace.flushes import flush_rows, flush_sentences
+
+        table = new_table(
+            ("run", "right"), ("metric", "right"), ("lost", "right"), ("flush at", "right"),
+            ("took", "right"), ("thread", "wrap"), ("inside", "wrap"), ("others\nin tasks", "right"),
+        )  # fmt: skip
+        for place, run in enumerate(result.runs, start=1):
+            for row in flush_rows(place, run):
+                table.add_row(*row)
+        console().print(table)
+        for sentence in flush_sentences(result):
+            print_wrapped(sentence)
+        if self.out is not None:
+            click.echo(f"figure: {self.out}")
+
+    def trusted(self, result: FlushCosts) -> bool:
+        """Whether the cost is known."""
+        return result.cost is not None
+
+
+trace_flushes = function_of(MeasureFlushes, "trace_flushes")
+
+
+def save(result: Overhead | FlushCosts, path: Path) -> None:
+    """Draws the figures, one below the other, as .svg or .png, or writes them with verdicts or the table of
+    flushes as one .html page.
+    """
+    from elbowroom.draw.files import save_panels
+    from elbowroom.trace import flushes, overhead
+
+    drawn: Sequence[Figure]
+    if isinstance(result, overhead.Overhead):
+        drawn, page = overhead.overhead_figures(result), overhead.page(result)
+    else:
+        drawn, page = flushes.flush_figures(result), flushes.flush_page(result)
+    if path.suffix.lower() == ".html":
+        write_atomically(path, page.encode())
+        return
+    save_panels(drawn, path, columns=1, title=" ".join(result.command), shared=False)
+
+
+@contextlib.contextmanager
+def run_steps() -> Iterator[Step]:
+    """Progress of runs, printed between them only: it must not disturb what is measured."""
+    from elbowroom.measure.progress import Progress
+
+    with contextlib.ExitStack() as stack:
+        shown: list[Progress] = []
+
+        def step(done: int, total: int, seconds: float) -> None:
+            if not done:
+                shown.append(stack.enter_context(Progress(total, seconds, chatter)))
+            else:
+                shown[0].step("")
+
+        yield step

@@ -1,0 +1,293 @@
+"""`elbowroom trace overlap`: what overlap hides in a trace, and what hiding costs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from elbowroom.cli.console import console, new_table, print_wrapped, styled
+from elbowroom.cli.options import Output
+from elbowroom.errors import UsageError
+from elbowroom.files import write_atomically
+from elbowroom.quantities import number, span
+from elbowroom.verbs.declaration import Verb, argument, function_of, option
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from elbowroom.trace.overlap.document import OverlapComparison, TraceOverlap
+    from elbowroom.trace.overlap.events import Events
+    from elbowroom.trace.overlap.formats import Format
+
+MOST_ROWS = 20
+LETTERS = 21
+
+
+class ReportOverlap(Verb):
+    """Report what overlap hides in a trace, and what hiding costs.
+
+    TRACE is Kineto's or Chrome's JSON, Nsight Systems' SQLite export, OTF2, or a trace of elbowroom; several
+    files are the ranks of one run. Exit code 3 means that the trace is incomplete.
+    """
+
+    name = "trace overlap"
+
+    files: Sequence[str | Path] | str | Path = argument(metavar="TRACE...", nargs=-1)
+    computation: tuple[str, ...] = option(
+        default=(), metavar="PATTERN", help="Names that match are computation."
+    )
+    communication: tuple[str, ...] = option(
+        default=(), metavar="PATTERN", help="Names that match are communication."
+    )
+    step: tuple[str, ...] = option(
+        default=(), metavar="PATTERN", help="Names that match are steps of the program."
+    )
+    between_calls: bool = option(
+        default=False, help="The time between a thread's calls of MPI is computation."
+    )
+    compare: bool = option(default=False, in_python=False, help="Compare two traces of one program.")
+    out: Path | str | None = option(
+        "-o",
+        "--out",
+        type=Output(".svg", ".png", ".html"),
+        metavar="FILE",
+        help="Draw a figure (.svg, .png), or write a page (.html).",
+    )
+
+    def do(self) -> TraceOverlap:
+        """The overlap of one trace, in one file, or in one for each rank. Names that match a regular
+        expression in `computation` or `communication` are of that side, whatever the trace says, and those in
+        `step` are steps. `between_calls`: the time between two communications of a thread is computation, for
+        traces that record MPI only.
+
+        UsageError for what is no trace, is damaged at its begin, has no communication or no computation, or
+        is of several runs; MachineError if a reader fails. What ends early is analysed up to there, with a
+        doubt.
+        """
+        if self.compare:
+            return self._compared()  # type: ignore[return-value]  # the command line alone asks for that
+        result = self._overlap(self.files)
+        if self.out is not None:
+            save(result, Path(self.out))
+        return result
+
+    def _compared(self) -> OverlapComparison:
+        files = _names(self.files)
+        if len(files) != 2:
+            raise UsageError(
+                "needs two traces", field="compare", value=" ".join(files), hint="name two traces"
+            )
+        if self.out is not None:
+            raise UsageError(
+                "cannot be combined with --compare", field="out", value=self.out, hint="leave one out"
+            )
+        return self.comparison(*files)
+
+    def comparison(self, first: str | Path, second: str | Path) -> OverlapComparison:
+        """Two traces of one program beside each other."""
+        from elbowroom.trace.overlap.comparison import compare_overlaps
+
+        for file in (first, second):
+            _place(Path(file))
+        return compare_overlaps(*(self._overlap(file) for file in (first, second)))
+
+    def _overlap(self, files: Sequence[str | Path] | str | Path) -> TraceOverlap:
+        from elbowroom.trace.overlap.analysis import analyse
+        from elbowroom.trace.overlap.formats import joined
+        from elbowroom.trace.overlap.recognition import Patterns
+
+        names = _names(files)
+        if not names:
+            raise UsageError("is missing", field="trace", hint="name a trace")
+        patterns = Patterns(
+            computation=tuple(self.computation),
+            communication=tuple(self.communication),
+            step=tuple(self.step),
+        )
+        patterns.compiled()
+        try:
+            places = [_place(Path(name)) for name in names]
+            events = joined([_read(*place) for place in places], names)
+            return analyse(events, names, patterns, between_calls=self.between_calls)
+        except MemoryError as error:
+            raise UsageError(
+                "is larger than memory",
+                field="trace",
+                value=", ".join(names),
+                hint="record fewer steps, or fewer kinds of events",
+            ) from error
+
+    def print(self, result: TraceOverlap | OverlapComparison) -> None:
+        """The verdict, then a table of classes of computation."""
+        if self.compare:
+            _print_comparison(result)  # type: ignore[arg-type]
+            return
+        _print(result)  # type: ignore[arg-type]
+        if self.out is not None:
+            click.echo(f"{'page' if str(self.out).endswith('.html') else 'figure'}: {self.out}")
+
+    def trusted(self, result: TraceOverlap | OverlapComparison) -> bool:
+        """Whether no trace has a doubt."""
+        if self.compare:
+            return not (result.first.doubts or result.second.doubts)  # type: ignore[union-attr]
+        return not result.doubts  # type: ignore[union-attr]
+
+
+trace_overlap = function_of(ReportOverlap, "trace_overlap")
+
+
+def compare_trace_overlaps(
+    first: str | Path,
+    second: str | Path,
+    *,
+    computation: Sequence[str] = (),
+    communication: Sequence[str] = (),
+    step: Sequence[str] = (),
+    between_calls: bool = False,
+) -> OverlapComparison:
+    """Two traces of one program beside each other; raises as `trace_overlap`, and if they have no class of
+    computation in common.
+    """
+    request = ReportOverlap(
+        files=(first, second),
+        computation=tuple(computation),
+        communication=tuple(communication),
+        step=tuple(step),
+        between_calls=between_calls,
+    )
+    return request.comparison(first, second)
+
+
+def save(result: TraceOverlap, path: Path) -> None:
+    """Draws the figures as .svg or .png, or writes them with verdict and table as one .html page."""
+    from elbowroom.draw.files import save_panels
+    from elbowroom.trace.overlap.figures import overlap_figures, overlap_page
+
+    if path.suffix.lower() == ".html":
+        write_atomically(path, overlap_page(result).encode())
+        return
+    save_panels(overlap_figures(result), path, columns=1, title=" ".join(result.files), shared=False)
+
+
+def _names(files: Sequence[str | Path] | str | Path) -> list[str]:
+    return [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
+
+
+def _place(path: Path) -> tuple[Format, Path]:
+    """The format of a trace, and what to read; all are known before the first is read."""
+    from elbowroom.launch.trace_reader import check_folder
+    from elbowroom.trace.overlap.formats import format_of
+
+    kind, place = format_of(path)
+    if kind == "folder":
+        check_folder(place)
+    return kind, place
+
+
+def _read(kind: Format, place: Path) -> Events:
+    from elbowroom.launch import trace_reader
+    from elbowroom.trace.documents import TraceCheck, decode
+    from elbowroom.trace.overlap.chrome import read_json
+    from elbowroom.trace.overlap.nsight import read_nsight
+    from elbowroom.trace.overlap.otf2 import read_otf2
+    from elbowroom.trace.overlap.own import read_columns, read_parquet
+
+    if kind == "json":
+        return read_json(place)
+    if kind == "sqlite":
+        return read_nsight(place)
+    if kind == "parquet":
+        return read_parquet(place)
+    if kind == "otf2":
+        with trace_reader.otf2_records(place) as stream:
+            return read_otf2(stream, place)
+    with trace_reader.columns(place) as columns:
+        read = read_columns(columns.stream)
+    doubts = () if columns.trusted else decode(columns.summary, TraceCheck).doubts
+    return dataclasses.replace(read, doubts=(*read.doubts, *doubts))
+
+
+def _print(overlap: TraceOverlap) -> None:
+    print_wrapped(overlap.counts)
+    print_wrapped(overlap.verdict, style="bold")
+    print()
+    console().print(_times(overlap))
+    print()
+    table = new_table(
+        ("computation", "wrap"), ("beside", "wrap"), ("alone", "right"), ("over-\nlapped", "right"),
+        ("slowdown", "right"), ("interval", ""),
+    )  # fmt: skip
+    for one in overlap.classes[:MOST_ROWS]:
+        table.add_row(_cut(one.label), _cut(one.communication or "-"), str(one.alone), str(one.overlapped),
+                      *_slowdown(one))  # fmt: skip
+    console().print(table)
+    if len(overlap.classes) > MOST_ROWS:
+        print_wrapped(f"{len(overlap.classes) - MOST_ROWS} more with --json, or in a page (-o FILE.html).")
+    reasons = {
+        one.reason: _cut(one.label) for one in overlap.classes[:MOST_ROWS] if one.overlapped and one.reason
+    }
+    for reason, label in reasons.items():
+        print_wrapped(f"n/a: {reason} ({label})")
+    for text in overlap.notes:
+        print_wrapped(f"note: {text}")
+    for text in overlap.doubts:
+        print_wrapped(f"partial: {text}", style="bold yellow")
+
+
+def _times(overlap: TraceOverlap) -> object:
+    """The time of a rank, in a step where the trace names steps."""
+    from elbowroom.trace.overlap.verdict import duration
+
+    per = overlap.steps or 1
+    table = new_table(("", ""), ("a step" if overlap.steps else "in all", "right"), ("", ""))
+    table.add_row("computation", duration(overlap.comp_s / per), "")
+    table.add_row(overlap.hidden_kind, duration(overlap.comm_s / per), "")
+    table.add_row("  hidden", duration(overlap.hidden_s / per), f"{overlap.hidden_share:.1%} of it")
+    table.add_row("  exposed", duration(overlap.exposed_s / per), "")
+    cost = overlap.cost
+    if cost is None:
+        table.add_row("cost of hiding", "n/a", f"at most {duration(overlap.cost_at_most_s / per)}")
+    else:
+        ends = span(duration(cost.low / per), duration(cost.high / per))
+        table.add_row("cost of hiding", duration(cost.value / per), ends)
+    fraction = "n/a" if overlap.fraction_of_ideal is None else number(overlap.fraction_of_ideal, 3)
+    osu = "" if overlap.osu_overlap is None else f"OSU's overlap: {overlap.osu_overlap:.1%}"
+    table.add_row("fraction of ideal", fraction, osu)
+    return table
+
+
+def _slowdown(one: object) -> tuple[str, str]:
+    slowdown = getattr(one, "slowdown", None)
+    if slowdown is None:
+        return "n/a", ""
+    return f"{slowdown.value:.3f}", span(f"{slowdown.low:.3f}", f"{slowdown.high:.3f}")
+
+
+def _print_comparison(compared: OverlapComparison) -> None:
+    print_wrapped(compared.verdict, style="bold")
+    print()
+    table = new_table(
+        ("computation", "wrap"), ("beside", "wrap"), ("first", "right"), ("second", "right"),
+        ("ratio", "right"), ("interval", ""),
+    )  # fmt: skip
+    for one in compared.classes[:MOST_ROWS]:
+        ratio = one.ratio
+        table.add_row(
+            _cut(one.name), _cut(one.communication), f"{one.first.value:.3f}", f"{one.second.value:.3f}",
+            f"{ratio.value:.3f}", span(f"{ratio.low:.3f}", f"{ratio.high:.3f}"),
+        )  # fmt: skip
+    console().print(table)
+    for name, one_trace in (("first", compared.first), ("second", compared.second)):
+        print_wrapped(f"{name} ({' '.join(one_trace.files)}): {one_trace.counts} {one_trace.verdict}")
+        for text in one_trace.doubts:
+            print_wrapped(f"partial: {text}", style="bold yellow")
+
+
+def _cut(text: str) -> Text:
+    from elbowroom.trace.overlap.verdict import short_name
+
+    return styled(short_name(text, LETTERS))

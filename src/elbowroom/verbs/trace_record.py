@@ -1,0 +1,489 @@
+"""`elbowroom trace record`: runs a program with the recorder preloaded (docs/guide/trace.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+import click
+import msgspec
+
+from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.errors import UsageError
+from elbowroom.files import make_folder
+from elbowroom.quantities import number, parse_size, rounded_size
+from elbowroom.trace.documents import Stat, TraceCheck
+from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, option
+from elbowroom.verbs.run_options import split_list
+from elbowroom.verbs.trace_tables import MANY, print_rest, print_sentences, span_text, time_text
+
+if TYPE_CHECKING:
+    from elbowroom.launch import recorder
+    from elbowroom.launch.recorder import Adapter, Policy, RecordedCommand, TraceClock
+    from elbowroom.measure.planned_starts import PlannedStart
+
+SYNC_SECONDS = 10.0
+"""Between comparisons of clocks at barriers, by default: some 0.2 us of drift."""
+
+_SLOT_BYTES = 32
+_NAME = r"[\w.+-]+"
+
+
+class RecordedJob(NamedTuple):
+    """One of the jobs that a command started (the processes of an MPI_COMM_WORLD, or one process): where its
+    trace is, its command, and what is in the trace.
+    """
+
+    directory: Path
+    command: str
+    stat: Stat
+    check: TraceCheck
+
+
+class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A job in what `trace record --json` prints."""
+
+    directory: str
+    command: str
+    check: TraceCheck
+    stat: Stat
+
+
+class RecordDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `trace record --json` prints; `check` and `stat` are those of the only job, else None."""
+
+    schema: str = "elbowroom/trace-record"
+    version: int = 1
+    directory: str
+    exit_code: int
+    seconds: float
+    adapters: tuple[str, ...]
+    mpi: str | None
+    buffer: int
+    notes: tuple[str, ...]
+    check: TraceCheck | None
+    stat: Stat | None
+    jobs: tuple[JobDocument, ...]
+
+
+class Recorded(NamedTuple):
+    """A traced run: its exit code as of a shell, how long it took, what was preloaded for which MPI, the jobs
+    that recorded something, and what else is to be said.
+    """
+
+    directory: Path
+    exit_code: int
+    seconds: float
+    adapters: tuple[str, ...]
+    mpi: str | None
+    buffer: int
+    jobs: tuple[RecordedJob, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def stat(self) -> Stat | None:
+        """What is in the trace of the only job; None where there are several or none."""
+        return self.jobs[0].stat if len(self.jobs) == 1 else None
+
+    @property
+    def check(self) -> TraceCheck | None:
+        """The same: whether that trace is whole."""
+        return self.jobs[0].check if len(self.jobs) == 1 else None
+
+    @property
+    def capacity(self) -> int:
+        """Events that a thread's ring holds (a power of two)."""
+        return 1 << ((self.buffer // _SLOT_BYTES).bit_length() - 1)
+
+    def document(self) -> RecordDocument:
+        """The same as one document."""
+        return RecordDocument(
+            directory=str(self.directory),
+            exit_code=self.exit_code,
+            seconds=self.seconds,
+            adapters=self.adapters,
+            mpi=self.mpi,
+            buffer=self.buffer,
+            notes=self.notes,
+            check=self.check,
+            stat=self.stat,
+            jobs=tuple(
+                JobDocument(directory=str(job.directory), command=job.command, check=job.check, stat=job.stat)
+                for job in self.jobs
+            ),
+        )
+
+
+class RecordTrace(Verb):
+    """Run CMD and record a trace: `elbowroom trace record -- mpirun -n 4 ./app`.
+
+    The exit code is that of CMD. MPI, StarPU and OpenMP are traced without recompiling the program.
+    """
+
+    name = "trace record"
+
+    out: Path | str = option(
+        "-o", "--out", default="trace", positional=True, metavar="DIR", help="Directory of the trace."
+    )
+    categories: Sequence[str] | None = option(
+        parse=split_list, metavar="C,C", help="Categories to record: mpi,message,task; default: all but poll."
+    )
+    without: Sequence[str] = option(
+        default=(),
+        parse=split_list,
+        metavar="T,T",
+        help="Types of events to leave out, as `trace stat` names them.",
+    )
+    buffer: int | str | None = option(
+        metavar="SIZE",
+        help="Size of each thread's buffer (32 B per event); default: 1 to 32 MiB, as memory allows.",
+    )
+    policy: Policy = option(
+        default="stop",
+        metavar="NAME",
+        help="What to do when a buffer is full: stop, overwrite, drain, grow or flush.",
+    )
+    core: int | None = option(type=int, metavar="N", help="Core of the thread that drains the buffers.")
+    sync_seconds: float | None = option(
+        "--sync",
+        type=float,
+        metavar="SECONDS",
+        help="Compare the clocks again at a barrier after this time; 0: only at start and end; default: 10.",
+    )
+    clock: TraceClock = option(
+        default="best",
+        metavar="NAME",
+        help="best, or monotonic: CLOCK_MONOTONIC, compared once, as a reference.",
+    )
+    adapters: Sequence[Adapter] | None = option(
+        parse=split_list,
+        metavar="A,A",
+        help="Adapters to load: mpi,starpu,omp; default: those that the program needs.",
+    )
+    mpi: str | None = option(metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
+    dry_run: bool = dry_run_option()
+    command: Sequence[str] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
+    stdout: IO[bytes] | int | None = None
+
+    def do(self) -> Recorded:
+        """Runs `command` with the recorder preloaded, and reads what it recorded.
+
+        `categories` (default: all), types of events `without` which it records, `buffer` bytes of events for
+        each thread (default: what memory allows, 1 to 32 MiB), `policy` where that is full; `core` is the
+        draining thread's; clocks are compared every `sync_seconds` (default: 10); `clock` `monotonic` stamps
+        events with CLOCK_MONOTONIC and compares clocks once, at the begin; `adapters` by default those that
+        fit; `mpi` where the command's cannot be told. Where no process recorded anything there are no jobs,
+        and a note says why that may be. UsageError for what cannot be asked, MachineError where the command
+        cannot be started.
+        """
+        from elbowroom.launch import recorder, trace_reader
+
+        where = Path(self.out)
+        settings = self._settings()
+        prepared = self._prepared(settings)
+        make_folder(where, field="directory", hint="name another")
+        begin = time.monotonic()
+        code = recorder.run(prepared, self.stdout)
+        seconds = time.monotonic() - begin
+        jobs = tuple(_job(folder) for folder in trace_reader.settle(where))
+        stats = [job.stat for job in jobs]
+        notes = [
+            *prepared.notes,
+            *_unknown(settings.categories, stats),
+            *_unknown_types(self.without, stats),
+        ]
+        if not jobs:
+            notes.append(_nothing(where, tried=trace_reader.started(where)))
+        return Recorded(
+            directory=where,
+            exit_code=code,
+            seconds=seconds,
+            adapters=prepared.adapters,
+            mpi=None if prepared.mpi is None else prepared.mpi.name,
+            buffer=settings.bytes,
+            jobs=jobs,
+            notes=tuple(notes),
+        )
+
+    def planned_starts(self) -> Iterator[PlannedStart]:
+        """The program."""
+        from elbowroom.measure.planned_starts import PlannedStart
+
+        prepared = self._prepared(self._settings())
+        yield PlannedStart(what="the program, with the recorder", commands=(prepared.line(),))
+
+    def _settings(self) -> recorder.Settings:
+        from elbowroom.launch import recorder, trace_reader
+
+        if trace_reader.started(Path(self.out)):
+            raise UsageError(
+                "already holds a trace",
+                field="directory",
+                value=str(self.out),
+                hint="name another, or remove it",
+            )
+        return recorder.Settings(
+            directory=str(self.out),
+            job=secrets.randbits(63) + 1,
+            categories=None if self.categories is None else _names(self.categories),
+            without=_types(self.without),
+            bytes=recorder.default_bytes() if self.buffer is None else parse_size(self.buffer, "buffer"),
+            policy=_policy(self.policy, self.core),
+            core=self.core,
+            sync_seconds=_seconds(self.sync_seconds, self.clock),
+            clock=self.clock,
+        )
+
+    def _prepared(self, settings: recorder.Settings) -> RecordedCommand:
+        """The command, with everything built that it and the reading of its trace need."""
+        from elbowroom.launch import build, recorder
+
+        if settings.core is not None:
+            recorder.check_core(self.command, settings.core)
+        prepared = recorder.prepare(self.command, settings, adapters=_adapters(self.adapters), mpi=self.mpi)
+        build.trace_reader()  # before the program runs, which may take long
+        return prepared
+
+    @contextlib.contextmanager
+    def in_shell(self, as_json: bool) -> Iterator[RecordTrace]:
+        """With --json, stdout is for the document, and what the program prints goes to stderr."""
+        yield self.with_fields(stdout=sys.stderr.fileno()) if as_json else self
+
+    def document(self, result: Recorded) -> RecordDocument:
+        """What was recorded."""
+        return result.document()
+
+    def print(self, result: Recorded) -> None:
+        """On stderr: stdout is the program's."""
+        with contextlib.redirect_stdout(sys.stderr):
+            _print(result)
+
+    def exit_code(self, result: Recorded) -> int:
+        """That of the program."""
+        return result.exit_code
+
+
+record_trace = function_of(RecordTrace, "record_trace")
+
+
+def _job(folder: Path) -> RecordedJob:
+    from elbowroom.launch import trace_reader
+
+    with ThreadPoolExecutor(1) as other:  # each is a process of its own
+        checked = other.submit(trace_reader.read_check, folder)
+        stat = trace_reader.read_stat(folder, trace_reader.BINS)
+        return RecordedJob(folder, trace_reader.command_of(folder), stat, checked.result().check)
+
+
+def _names(categories: Sequence[str]) -> tuple[str, ...]:
+    """Names of categories, which any program may have others of; those that nobody can have are refused."""
+    if not categories:
+        raise UsageError("names none", field="categories", hint="leave it out for all")
+    for name in categories:
+        if not re.fullmatch(_NAME, name):
+            raise UsageError(
+                "is not a name of a category",
+                field="categories",
+                value=name,
+                hint="for instance mpi,message,task",
+            )
+    return tuple(dict.fromkeys(categories))
+
+
+def _types(without: Sequence[str]) -> tuple[str, ...]:
+    """Names of types of events, which may have blanks; a list of the environment parts them by commas."""
+    for name in without:
+        if not name.strip() or "," in name or not name.isprintable():
+            raise UsageError(
+                "is not a name of a type of events",
+                field="without",
+                value=name,
+                hint="for instance submit,ready; `elbowroom trace stat` lists the types of a trace",
+            )
+    return tuple(dict.fromkeys(without))
+
+
+def _unknown_types(without: Sequence[str], stats: Sequence[Stat]) -> list[str]:
+    """What is to be said of types that no process has, and so were not left out."""
+    there = {one.name for stat in stats for one in stat.types}
+    absent = [name for name in without if stats and name not in there]
+    return [f"No process has a type of events {' or '.join(map(repr, absent))}."] if absent else []
+
+
+def _policy(policy: Policy, core: int | None) -> Policy:
+    from elbowroom.launch.recorder import POLICIES
+
+    if policy not in POLICIES:
+        raise UsageError(
+            "no such policy", field="policy", value=policy, hint=f"one of: {', '.join(POLICIES)}"
+        )
+    if core is not None and policy != "drain":
+        raise UsageError(
+            "is the draining thread's", field="core", value=core, hint="leave it out, or give --policy drain"
+        )
+    return policy
+
+
+def _adapters(adapters: Sequence[Adapter] | None) -> Sequence[Adapter] | None:
+    from elbowroom.launch.recorder import ADAPTERS
+
+    for name in adapters or ():
+        if name not in ADAPTERS:
+            raise UsageError(
+                "no such adapter", field="adapters", value=name, hint=f"some of: {', '.join(ADAPTERS)}"
+            )
+    return adapters
+
+
+def _seconds(seconds: float | None, clock: TraceClock) -> float | None:
+    """Seconds between comparisons of clocks; None: one comparison."""
+    from elbowroom.launch.recorder import CLOCKS
+
+    if clock not in CLOCKS:
+        raise UsageError("no such clock", field="clock", value=clock, hint=f"one of: {', '.join(CLOCKS)}")
+    if clock == "monotonic":
+        if seconds is not None:
+            raise UsageError(
+                "clocks are compared once with --clock monotonic",
+                field="sync",
+                value=seconds,
+                hint="leave one of the two out",
+            )
+        return None
+    if seconds is None:
+        return SYNC_SECONDS
+    if not 0 <= seconds < float("inf"):
+        raise UsageError(
+            "is not a time", field="sync", value=seconds, hint="seconds, 0 for begin and end only"
+        )
+    return seconds
+
+
+def _unknown(categories: Sequence[str] | None, stats: Sequence[Stat]) -> list[str]:
+    """What is to be said of categories that no process has."""
+    if not stats:
+        return []
+    there = sorted({one.category for stat in stats for one in stat.types})
+    absent = [name for name in categories or () if name not in there]
+    if not absent:
+        return []
+    has = f"there are {', '.join(there)}" if there else "there are none"
+    return [f"No process has a category {' or '.join(map(repr, absent))}: {has}."]
+
+
+def _nothing(directory: Path, *, tried: bool) -> str:
+    """Why there may be no trace; where a process `tried` to record, it has printed the reason."""
+    if tried:
+        return f"No process recorded anything in {directory}; the reason is above."
+    return (
+        f"No process recorded anything in {directory}. Nothing is recorded of a program that calls neither "
+        "MPI_Init or MPI_Comm_create_from_group nor a task runtime, whose libraries are linked "
+        "statically into it, or that has or opens another MPI than its launcher's; on several hosts that "
+        "folder must be the same on all (`elbowroom help trace`)."
+    )
+
+
+def _print(done: Recorded) -> None:
+    """What each rank kept and lost, how full its rings were, and what recording took."""
+    preloaded = ", ".join(done.adapters) if done.adapters else "nothing"
+    mpi = f" ({done.mpi})" if done.mpi is not None else ""
+    print_wrapped(f"{done.directory}: {number(done.seconds, 3)} s; preloaded: {preloaded}{mpi}", style="bold")
+    for job in done.jobs:
+        print()
+        if len(done.jobs) > 1:
+            print_wrapped(" ".join((str(job.directory), job.command)).strip(), style="bold")
+        _print_ranks(job.stat, done.capacity)
+        _print_categories(job.stat)
+        print_sentences(job.check.warnings)
+    for note in done.notes:
+        print_wrapped(note, style="yellow")
+    if done.exit_code:
+        print_wrapped(f"The program ended with exit code {done.exit_code}.", style="bold yellow")
+    if done.jobs:
+        print_wrapped(f"next: elbowroom trace merge {done.jobs[0].directory} -o timeline.html")
+
+
+def _print_ranks(stat: Stat, capacity: int) -> None:
+    table = new_table(
+        ("rank", "right"), ("host", ""), ("threads", "right"), ("kept", "right"), ("lost", "right"),
+        ("fullest\nring", "right"), ("advised\n--buffer", "right"), ("recording\ntook", "right"),
+    )  # fmt: skip
+    for rank in stat.ranks[:MANY]:
+        threads = [one for one in stat.threads if one.rank == rank.rank]
+        fullest = max((one.recorded for one in threads), default=0) / capacity
+        table.add_row(
+            str(rank.rank),
+            rank.host,
+            str(len(threads)),
+            str(sum(one.kept for one in threads)),
+            str(sum(one.lost for one in threads)),
+            f"{fullest:.0%}",
+            "n/a" if rank.advised_bytes is None else rounded_size(rank.advised_bytes),
+            time_text(rank.overhead_ns),
+        )
+    console().print(table)
+    print_rest(len(stat.ranks), "ranks")
+    lost = sum(one.lost for one in stat.threads)
+    if lost:
+        most = max(rank.advised_bytes or 0 for rank in stat.ranks)
+        bigger = f"with --buffer {rounded_size(most).replace(' ', '')}" if most else "with a bigger --buffer"
+        print_wrapped(
+            f"{lost} events were lost because rings were full: record {bigger}, or with --policy drain.",
+            style="bold yellow",
+        )
+        _print_dominant(stat)
+
+
+def _print_dominant(stat: Stat) -> None:
+    """The type that is most of what was kept, whose category is the first to leave out (thesis, 3.3.2)."""
+    kept = sum(one.events for one in stat.types)
+    most = max(stat.types, key=lambda one: one.events, default=None)
+    if most is None or 2 * most.events <= kept:
+        return
+    others = sorted({one.category for one in stat.types if one.events} - {most.category, "trace", "clock"})
+    hint = f": leave it out, --categories {','.join(others)}" if others else ""
+    print_wrapped(
+        f"{most.events / kept:.0%} of what was kept is {most.name}, of category {most.category}{hint}.",
+        style="bold yellow",
+    )
+
+
+def _print_categories(stat: Stat) -> None:
+    """What recording took, of all ranks together: estimated, events times what one took at the start."""
+    print()
+    table = new_table(
+        ("category", ""), ("events", "right"), ("recording took", "right"), ("of a rank's time", "right")
+    )
+    for name, events, nanoseconds, share in _by_category(stat):
+        table.add_row(name, str(events), time_text(nanoseconds), _share(share))
+    console().print(table)
+    event = [rank.event_ns for rank in stat.ranks if rank.event_ns is not None]
+    if event:
+        print_wrapped(f"Estimated, with what one event took at the start: {span_text(event)} ns.")
+
+
+def _share(share: float | None) -> str:
+    if share is None:
+        return "n/a"
+    return "< 0.01%" if 0 < share < 1e-4 else f"{share:.2%}"
+
+
+def _by_category(stat: Stat) -> list[tuple[str, int, float | None, float | None]]:
+    """Each category's events, the ns that recording them took in ranks that tell it (None: none does), and
+    the share that is of the time of the rank it takes most of; the costliest first.
+    """
+    names = dict.fromkeys(one.name for rank in stat.ranks for one in rank.by_category if one.events)
+    rows: list[tuple[str, int, float | None, float | None]] = []
+    for name in names:
+        members = [one for rank in stat.ranks for one in rank.by_category if one.name == name]
+        costs = [one.overhead_ns for one in members if one.overhead_ns is not None]
+        share = max(costs) / stat.duration_ns if costs and stat.duration_ns else None
+        rows.append((name, sum(one.events for one in members), sum(costs) if costs else None, share))
+    return sorted(rows, key=lambda row: -(row[2] or 0.0))
