@@ -5,9 +5,6 @@ from collections.abc import Iterable as Iterable
 from collections.abc import Sequence as Sequence
 from elbowroom.advise.advice import Advice as Advice
 from elbowroom.advise.verification import Compared as Compared
-from elbowroom.api.network_calibration import calibrate_network as calibrate_network
-from elbowroom.api.network_calibration import load_calibration as load_calibration
-from elbowroom.api.network_calibration import save_calibration as save_calibration
 from elbowroom.api.profiles import record_profile as record_profile
 from elbowroom.api.profiles import save_profile as save_profile
 from elbowroom.api.profiles import show_profile as show_profile
@@ -34,6 +31,8 @@ from elbowroom.measure.recording_cost import Step as Step
 from elbowroom.models.load import Direction as Direction
 from elbowroom.models.load import LoadRow as LoadRow
 from elbowroom.models.run_data import FitData as FitData
+from elbowroom.profile.calibration import Calibration as Calibration
+from elbowroom.profile.calibration import load_calibration as load_calibration
 from elbowroom.results.comparison import Change as Change
 from elbowroom.results.stores import StoreFactor as StoreFactor
 from elbowroom.schedule.measured import MeasuredMatrix as MeasuredMatrix
@@ -180,6 +179,27 @@ def calibrate_for_jobs(
 
     `out`: default as `fit`. UsageError for a run of another machine or of a virtual one, MachineError
     where the probe fails.
+    """
+
+def calibrate_network(
+    sizes: Sequence[int] = ...,
+    *,
+    ranks: int | None = None,
+    nic: NicSettings | str | None = None,
+    repeat: int = 5,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: tuple[str, ...] = (),
+    hostfile: str | None = None,
+    out: Path | str | None = None,
+    dry_run: bool = False,
+    seconds: float = 0.1,
+) -> Calibration:
+    """Measures 1, 2, … senders of a node at once, to another node and inside the node, over sizes (B).
+
+    `ranks`: of all nodes together (default: one for each core of two nodes); `nic`: an emulated one
+    (docs/reference/nic.md), else all ranks of a host are one node's. `seconds` of each of the `repeat`
+    measurements of a case. UsageError for what cannot be measured, MachineError where it fails.
     """
 
 def check_trace(

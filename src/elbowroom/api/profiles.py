@@ -13,7 +13,6 @@ from typing import IO, NamedTuple
 
 import msgspec
 
-from elbowroom.api.network_calibration import load_curve
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder, write_atomically
@@ -24,6 +23,7 @@ from elbowroom.launch.recorder import RecordedCommand
 from elbowroom.machine.identity import read_host
 from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts, plan_starts
 from elbowroom.profile.analysis import Analysis, analyse, summarise, write_intervals
+from elbowroom.profile.calibration import load_curve
 from elbowroom.profile.figures import COLUMNS, node_row, profile_figures, profile_page, sentences
 from elbowroom.profile.profile import Profile, read_profile, with_ranks_apart
 from elbowroom.profile.summary import (

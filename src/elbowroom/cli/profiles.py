@@ -11,11 +11,12 @@ import click
 from elbowroom import api
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.dry_runs import dry_run_option, show_planned
-from elbowroom.cli.network_calibration import calibrate
 from elbowroom.cli.nic import nic_options, nic_settings
 from elbowroom.cli.options import Group, Output, json_option
 from elbowroom.cli.what_if import what_if
 from elbowroom.quantities import number
+from elbowroom.verbs.declaration import command_of
+from elbowroom.verbs.profile_calibrate import CalibrateNic
 
 if TYPE_CHECKING:
     from elbowroom.api.profiles import Profiled
@@ -75,7 +76,7 @@ def record(command: tuple[str, ...], out: str, dry_run: bool, as_json: bool, **o
     return done.document.exit_code
 
 
-profile.add_command(calibrate)
+profile.add_command(command_of(CalibrateNic))
 profile.add_command(what_if)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from elbowroom.documents import DocumentFormat
-from elbowroom.errors import MachineError
+from elbowroom.errors import MachineError, UsageError
 from elbowroom.profile.curve import NicCurve
 
 HALF_MORE = 1.5
@@ -126,3 +127,18 @@ def _curve(rows: Sequence[CalibrationRow], latency: float | None) -> NicCurve | 
         relative=tuple(row.bandwidth / alone[-1].bandwidth for row in alone),
         duplex=both is None or 2 * both > HALF_MORE * total[1],
     )
+
+
+def load_curve(file: str | Path) -> NicCurve:
+    """The curve between nodes in such a file; UsageError where there is none."""
+    curve = load_calibration(file).curve
+    if curve is None:
+        raise UsageError(
+            "holds no curve between nodes", field="curve", value=str(file), hint="calibrate on two nodes"
+        )
+    return curve
+
+
+def load_calibration(file: str | Path) -> Calibration:
+    """From the file of `profile calibrate -o`; UsageError where it is none."""
+    return CALIBRATION.read(Path(file))

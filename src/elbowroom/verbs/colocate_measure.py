@@ -94,9 +94,9 @@ class MeasurePairs(Verb):
         progress. UsageError for applications that cannot be measured, MachineError where one fails or prints
         no time. What was measured before an error or an interrupt is kept.
         """
-        from elbowroom.api.network_calibration import load_curve
         from elbowroom.documents import encode
         from elbowroom.measure.colocation import measure_colocation
+        from elbowroom.profile.calibration import load_curve
         from elbowroom.schedule.measured import measured_matrix, with_prediction
 
         if self.out is None:

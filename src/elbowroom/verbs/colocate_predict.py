@@ -110,8 +110,8 @@ class PredictColocation(Verb):
         (`job=6.2GB/s`) and `cache` (`job=20MiB@30GB/s`) state what counters do not say, `llc` the size of the
         last-level cache. UsageError for what is no profile, and for a model of another machine.
         """
-        from elbowroom.api.network_calibration import load_curve
         from elbowroom.profile.analysis import analyse
+        from elbowroom.profile.calibration import load_curve
         from elbowroom.profile.forecast import forecast
         from elbowroom.profile.profile import read_profile
         from elbowroom.verbs.memory_use import contention_of

@@ -11,6 +11,7 @@ from elbowroom.errors import UsageError, closest
 MODULES = {
     "Advice": "advise",
     "BroadcastEntry": "broadcast_bench",
+    "Calibration": "profile_calibrate",
     "Explanation": "explain",
     "FlushCosts": "trace_overhead",
     "ForecastDocument": "colocate_predict",

@@ -1,0 +1,167 @@
+"""`elbowroom profile calibrate`: what n senders of a node get together."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.options import REPEAT, Output
+from elbowroom.errors import UsageError
+from elbowroom.launch.launchers import host_count
+from elbowroom.launch.launchers import names as launcher_names
+from elbowroom.quantities import format_size, number, parse_size
+from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
+from elbowroom.verbs.nic import EmulatedNic
+from elbowroom.verbs.run_options import Launching, split_list
+
+if TYPE_CHECKING:
+    from elbowroom.launch.bench import Job
+    from elbowroom.launch.launcher import Launch
+    from elbowroom.launch.nic import NicSettings
+    from elbowroom.measure.planned_starts import PlannedStart
+    from elbowroom.profile.calibration import Calibration, Case
+
+MOST_RANKS = 1024
+MOST_SIZE = 2**30
+
+
+class CalibrateNic(Verb):
+    """Measure what n senders of a node get together.
+
+    To another node and inside the node, over sizes. Estimates of network time rest on it.
+    """
+
+    name = "profile calibrate"
+
+    sizes: Sequence[int] = option(
+        default="1KiB,16KiB,256KiB,4MiB",
+        parse=lambda text: tuple(parse_size(word, "sizes") for word in split_list(text)),
+        positional=True,
+        metavar="LIST",
+        help="Of the messages.",
+    )
+    ranks: int | None = option(
+        type=click.IntRange(min=2), metavar="N", help="Of all nodes; default: one for each core."
+    )
+    emulation: EmulatedNic = included(EmulatedNic)
+    repeat: int = option(type=REPEAT, default=5, metavar="N", help="Repetitions.")
+    launching: Launching = included(
+        Launching,
+        own={
+            "launcher": {
+                "help": f"{', '.join(launcher_names())}; default: that of the allocation, else local."
+            }
+        },
+    )
+    out: Path | str | None = option(
+        "-o", "--out", type=Output(".json"), metavar="FILE", help="Write it for `show --curve`."
+    )
+    dry_run: bool = dry_run_option()
+    seconds: float = 0.1
+
+    def do(self) -> Calibration:
+        """Measures 1, 2, … senders of a node at once, to another node and inside the node, over sizes (B).
+
+        `ranks`: of all nodes together (default: one for each core of two nodes); `nic`: an emulated one
+        (docs/reference/nic.md), else all ranks of a host are one node's. `seconds` of each of the `repeat`
+        measurements of a case. UsageError for what cannot be measured, MachineError where it fails.
+        """
+        from elbowroom.launch.mpi import find_mpi
+        from elbowroom.launch.network_bench import measure_network
+        from elbowroom.launch.nic import emulated
+        from elbowroom.profile.calibration import calibration
+
+        nic = self.emulation.settings()
+        cases, job = self._cases(nic)
+        with contextlib.nullcontext() if nic is None else emulated(nic):
+            measured = measure_network(
+                cases, job, repeat=self.repeat, seconds=self.seconds, adapt=_adapt(nic)
+            )
+        result = calibration(cases, measured, find_mpi(self.launching.mpi).name)
+        if self.out is not None:
+            save(result, Path(self.out))
+        return result
+
+    def planned_starts(self) -> Iterator[PlannedStart]:
+        """The program that sends."""
+        from elbowroom.launch.bench import bench_launch
+        from elbowroom.launch.network_bench import NETWORK_BENCH
+        from elbowroom.measure.planned_starts import PlannedStart
+
+        nic = self.emulation.settings()
+        cases, job = self._cases(nic)
+        launch = _adapt(nic)(bench_launch(NETWORK_BENCH, job))
+        yield PlannedStart(
+            what=f"senders of messages: {len(cases)} cases, {self.repeat} repetitions each",
+            commands=(launch.line(),),
+            seconds=len(cases) * self.repeat * self.seconds,
+        )
+
+    def _cases(self, nic: NicSettings | None) -> tuple[list[Case], Job]:
+        """What is measured, and the job whose ranks measure it."""
+        from elbowroom.launch.bench import Job
+        from elbowroom.profile.calibration import cases
+
+        for size in self.sizes:
+            if not 1 <= size <= MOST_SIZE:
+                raise UsageError(
+                    "is not between 1 B and 1 GiB", field="sizes", value=size, hint="give 1KiB,4MiB"
+                )
+        launching = self.launching
+        hosts, hostfile = tuple(launching.hosts), launching.hostfile
+        if nic is not None and (hosts or hostfile):
+            raise UsageError(
+                "is emulated on this host only", field="nic", hint="leave --hosts and --hostfile out"
+            )
+        ranks = _ranks(self.ranks, hosts, hostfile, nic)
+        job = Job(ranks, launching.launcher, launching.mpi, hosts, hostfile)
+        on_host = -(-ranks // max(1, host_count(job.launcher or "local", hosts, hostfile, os.environ)))
+        each = nic.ranks_per_node if nic else on_host
+        return cases(tuple(sorted(set(self.sizes))), min(each, ranks)), job
+
+    def print(self, result: Calibration) -> None:
+        """A line for each case."""
+        print_wrapped(f"All senders of a node together, MB/s ({result.mpi})", style="bold")
+        table = new_table(
+            ("", ""), ("senders", "right"), ("size", "right"), ("MB/s", "right"), ("range", "right")
+        )
+        for row in result.rows:
+            where = "inside the node" if row.inside else "both directions" if row.both else "between nodes"
+            spread = f"{number(row.low)} - {number(row.high)}"
+            table.add_row(where, str(row.senders), format_size(row.size), number(row.bandwidth), spread)
+        console().print(table)
+        if result.curve is None:
+            print_wrapped("All ranks are on one node: there is no curve of its NIC.", style="yellow")
+        else:
+            print_wrapped(f"A message takes {number(result.curve.latency * 1e6)} µs from node to node.")
+
+
+calibrate_network = function_of(CalibrateNic, "calibrate_network")
+
+
+def _adapt(nic: NicSettings | None) -> Callable[[Launch], Launch]:
+    from elbowroom.launch.nic import behind
+
+    return (lambda launch: launch) if nic is None else (lambda launch: behind(launch, nic))
+
+
+def _ranks(ranks: int | None, hosts: Sequence[str], hostfile: str | None, nic: NicSettings | None) -> int:
+    cores = len(os.sched_getaffinity(0))
+    default = 2 * nic.ranks_per_node if nic else max(2, 2 * cores if hosts or hostfile else cores)
+    count = default if ranks is None else ranks
+    if not 2 <= count <= MOST_RANKS:
+        raise UsageError(f"is not between 2 and {MOST_RANKS}", field="ranks", value=count, hint="give 8")
+    return count
+
+
+def save(calibration: Calibration, path: Path) -> None:
+    """Writes what `load_calibration` reads."""
+    from elbowroom.profile.calibration import CALIBRATION
+
+    CALIBRATION.write(path, calibration)
