@@ -21,6 +21,7 @@ from elbowroom.experiments.plans import decode
 from elbowroom.launch.processes import computing
 from elbowroom.launch.session import Conversation, SessionLost
 from elbowroom.measure.agenda import BudgetClock
+from elbowroom.measure.campaign import default_out, finish, stopped_by_signals
 from elbowroom.measure.loop import Loop, groups, remaining
 from elbowroom.measure.manifest import (
     Tell,
@@ -32,17 +33,10 @@ from elbowroom.measure.manifest import (
     same_machine,
     state_of,
 )
+from elbowroom.measure.prepare import drop_unmeasurable, load_plan, prepare, schedule
 from elbowroom.measure.prepared import Prepared, Request
 from elbowroom.measure.progress import Progress
 from elbowroom.measure.results import Results, point_results
-from elbowroom.measure.session import (
-    answerable,
-    concrete,
-    default_out,
-    finish,
-    prepare,
-    stopped_by_signals,
-)
 from elbowroom.measure.source import Source, Where, choose
 from elbowroom.models import next_run as choosing
 from elbowroom.models.curves import Curves, Situation
@@ -157,7 +151,7 @@ def start(
     refuse_existing(out)
     source = source or choose(request.where)
     restore_frequencies(source, tell)
-    whole = prepare(request, source)
+    whole = prepare(request, load_plan(request), source)
     whole = msgspec.structs.replace(whole, plan=msgspec.structs.replace(whole.plan, name=NAME))
     candidates = _candidates(whole, layout_of(whole.machine))
     chosen = [
@@ -220,8 +214,8 @@ def _begun(path: Path, manifest: Manifest, source: Source, tell: Tell) -> Prepar
         )
     restore_frequencies(source, tell)
     same_machine(path, source, manifest)
-    expansion = answerable(experiments.expand(plan, manifest.machine), plan, source)
-    return concrete(plan, manifest.machine, expansion, source, manifest.reverse)
+    expansion = drop_unmeasurable(experiments.expand(plan, manifest.machine), plan, source)
+    return schedule(plan, manifest.machine, expansion, source, manifest.reverse)
 
 
 def _check(goal: Goal) -> None:

@@ -22,10 +22,10 @@ from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import disk_error, read_document, write_atomically
 from elbowroom.launch import processes
 from elbowroom.launch.processes import kill_all, run_program, start
+from elbowroom.measure.campaign import Stopped
 from elbowroom.measure.colocation_commands import shared_environment
 from elbowroom.measure.manifest import Tell
 from elbowroom.measure.progress import Progress
-from elbowroom.measure.session import Stopped
 from elbowroom.schedule.applications import Applications, Turn, turns
 from elbowroom.schedule.measured import SharedTime
 from elbowroom.signals import ends_as_interrupt

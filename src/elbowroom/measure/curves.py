@@ -9,8 +9,8 @@ from typing import Any
 
 from elbowroom.machine.layout import regular_machine, topology_xml
 from elbowroom.machine.topology import Machine
+from elbowroom.measure.campaign import finish
 from elbowroom.measure.results import IMPORTED, Results
-from elbowroom.measure.session import finish
 from elbowroom.models.curves import Curves, Row, Shape
 from elbowroom.plan.file import Plan
 from elbowroom.points.point import Note, Point

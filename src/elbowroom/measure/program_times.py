@@ -25,9 +25,9 @@ from elbowroom.advise.verification import Column, Compared, compare, compared_wi
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import disk_error
 from elbowroom.launch.processes import Finished, run_program
+from elbowroom.measure.campaign import Stopped
 from elbowroom.measure.manifest import Tell
 from elbowroom.measure.progress import Progress
-from elbowroom.measure.session import Stopped
 from elbowroom.models.document import Document
 from elbowroom.signals import ends_as_interrupt
 from elbowroom.store.folder import refuse_existing

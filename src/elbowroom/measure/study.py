@@ -19,12 +19,13 @@ from elbowroom.experiments.plans import Overrides, decode, load
 from elbowroom.files import disk_error, wrong_kind
 from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.machine.topology import Machine
-from elbowroom.measure import session
+from elbowroom.measure import campaign
 from elbowroom.measure.budgets import smallest_budget
+from elbowroom.measure.campaign import Stopped
 from elbowroom.measure.manifest import Tell, now
+from elbowroom.measure.prepare import load_plan, prepare, resolve_mpi
 from elbowroom.measure.prepared import Prepared, Request
 from elbowroom.measure.results import Results, evaluate
-from elbowroom.measure.session import Stopped
 from elbowroom.measure.source import Where, choose
 from elbowroom.plan.file import Plan, fields
 from elbowroom.quantities import duration
@@ -226,8 +227,10 @@ def plan(request: StudyRequest, tell: Tell = lambda _: None) -> Planned:
         if reasons[run.name]:
             continue
         try:
-            asked = session.settled(_run_request(request, run, machine, None), tell)
-            prepared[run.name] = session.prepare(asked, choose(asked.where))
+            asked = _run_request(request, run, machine, None)
+            plan = load_plan(asked)
+            asked = resolve_mpi(asked, plan, tell)
+            prepared[run.name] = prepare(asked, plan, choose(asked.where))
         except ElbowroomError as error:
             reasons[run.name] = error.message.removeprefix(REFUSED)
     if request.budget and not machine.virtual:
@@ -520,9 +523,9 @@ def _measured(
             return evaluate(RunFolder.open(path))
         tell(f"{number}: {run.name} ({run.measurement.plan}), {duration(clock.remaining())} left")
         if before:
-            return session.resume(path, tell, patience=request.patience)[1]
+            return campaign.resume(path, tell, patience=request.patience)[1]
         asked = _run_request(request, run, machine, clock.share(run.name))
-        return session.start(asked, tell)[1]
+        return campaign.start(asked, tell)[1]
     finally:
         spent = time.monotonic() - started
         clock.close(run.name, spent if not before else 0.0)

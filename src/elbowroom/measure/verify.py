@@ -22,17 +22,19 @@ from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import write_atomically
 from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import Core, Machine
+from elbowroom.measure.campaign import Stopped, resume, start
 from elbowroom.measure.manifest import Tell
 from elbowroom.measure.measurements import collect
+from elbowroom.measure.prepare import schedule
 from elbowroom.measure.prepared import Prepared, Request
 from elbowroom.measure.results import Results
-from elbowroom.measure.session import Stopped, concrete, resume, start
 from elbowroom.measure.source import Source
 from elbowroom.models.document import Document
 from elbowroom.models.run_data import Layout, layout_of
 from elbowroom.plan import placement
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import Kernel, find
+from elbowroom.plan.validation import validate
 from elbowroom.points.point import Expansion, Pattern, Point
 from elbowroom.store.folder import RunFolder
 
@@ -289,7 +291,8 @@ def prepare(advice: Advice, document: Document, source: Source, repetitions: int
         seed=seed,
         scheduling=any(point.scheduling for point in points),
     )
-    return concrete(plan, machine, Expansion(points=points, notes=()), source, False)
+    validate(points, machine, hosts=plan.hosts, scheduling=plan.scheduling)
+    return schedule(plan, machine, Expansion(points=points, notes=()), source, False)
 
 
 def verify(

@@ -16,8 +16,8 @@ from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
 from elbowroom.cli.console import chatter
 from elbowroom.files import write_atomically
+from elbowroom.measure.campaign import Stopped, default_out, stopped_by_signals
 from elbowroom.measure.planned_starts import PlannedStart
-from elbowroom.measure.session import Stopped, default_out, stopped_by_signals
 from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import ProfiledJob, counted_bytes
 from elbowroom.profile.profile import sharing

@@ -148,7 +148,7 @@ class RunPlan(Verb):
         `resume`: measures what an interrupted run still lacks, within `budget` seconds from now; without it,
         in what is left of the run's own budget.
         """
-        from elbowroom.measure.session import stopped_by_signals
+        from elbowroom.measure.campaign import stopped_by_signals
         from elbowroom.verbs.run_folder import Run
 
         done = Run(*(self._start() if self.resume is None else self._resume()))
@@ -158,19 +158,19 @@ class RunPlan(Verb):
         return done
 
     def _start(self) -> Any:
-        from elbowroom.measure import session
+        from elbowroom.measure import campaign
 
         started = time.monotonic()
-        folder, results = session.start(msgspec.structs.replace(self._request(), begun=started), self.tell)
+        folder, results = campaign.start(msgspec.structs.replace(self._request(), begun=started), self.tell)
         if self.trace:
-            traces = session.traces_of(folder.path)
+            traces = campaign.traces_of(folder.path)
             self.tell(f"recorded: {traces} (elbowroom trace merge {traces / '1'} -o timeline.html)")
         return folder, results
 
     def _resume(self) -> Any:
-        from elbowroom.measure import session
+        from elbowroom.measure import campaign
 
-        return session.resume(
+        return campaign.resume(
             Path(self.resume or ""),
             self.tell,
             where=place(self.launching),
@@ -204,15 +204,16 @@ class RunPlan(Verb):
         nothing.
         """
         from elbowroom.launch import native
-        from elbowroom.measure import session
+        from elbowroom.measure.prepare import load_plan, prepare, resolve_mpi
         from elbowroom.measure.source import choose
 
         request = self._request()
         with native.dry_run() as missing:
-            request = session.settled(request, lambda _: None)
+            plan = load_plan(request)
+            request = resolve_mpi(request, plan, lambda _: None)
             # Of another's machine, having nothing to measure is an answer.
             empty = self.virtual.machine is not None
-            prepared = session.prepare(request, choose(request.where), empty=empty)
+            prepared = prepare(request, plan, choose(request.where), empty=empty)
         return msgspec.structs.replace(prepared, builds=tuple(missing))
 
     def planned_document(self, plan: Prepared) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
-from elbowroom.measure.meshes import with_mesh
+from elbowroom.measure.prepare import with_mesh
 from elbowroom.plan.file import Plan
 from elbowroom.plan.validation import validate
 from elbowroom.points.point import Expansion, Point

@@ -15,7 +15,7 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.launch.mpi import Mpi, refused_threads
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import groups
-from elbowroom.measure.session import check_overlap
+from elbowroom.measure.prepare import check_overlap
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.plan.order import order_units
 from elbowroom.points.point import Expansion, Note, Point

@@ -11,7 +11,7 @@ from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.forwarding.results import cost_per_byte, expected_kept, lost_per_broadcast
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
-from elbowroom.measure.session import with_losses
+from elbowroom.measure.prepare import with_losses
 from elbowroom.plan.validation import validate
 from elbowroom.points.broadcasts import Forwarding
 from elbowroom.points.point import Expansion, Point

@@ -9,8 +9,8 @@ import pytest
 
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.measure import colocation
+from elbowroom.measure.campaign import Stopped
 from elbowroom.measure.colocation import JOURNAL, measure_colocation
-from elbowroom.measure.session import Stopped
 from elbowroom.schedule.applications import Application, Applications, turns
 from elbowroom.schedule.measured import SharedTime
 

@@ -14,7 +14,7 @@ import elbowroom
 from elbowroom import cli
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.measure import study as measured
-from elbowroom.measure.session import Stopped
+from elbowroom.measure.campaign import Stopped
 
 FIGURES = ("Fig. 2", "Fig. 3a")
 """Made from two short runs, prime-counting and avx512."""
@@ -42,14 +42,14 @@ def created(folder: str) -> dict[str, str]:
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, error: Exception, at: str) -> None:
     """The run of that name fails instead of being measured."""
-    start = measured.session.start
+    start = measured.campaign.start
 
     def failing(request: Any, *rest: Any) -> Any:
         if request.out.endswith(at):
             raise error
         return start(request, *rest)
 
-    monkeypatch.setattr(measured.session, "start", failing)
+    monkeypatch.setattr(measured.campaign, "start", failing)
 
 
 def test_a_study_writes_its_runs_a_report_and_its_verdicts(folder: str) -> None:
@@ -192,7 +192,7 @@ def test_a_budget_is_shared_among_the_runs(folder: str, monkeypatch: pytest.Monk
         given[Path(request.out).name] = request.overrides.budget
         raise MachineError("not today", field="probe")
 
-    monkeypatch.setattr(measured.session, "start", note)
+    monkeypatch.setattr(measured.campaign, "start", note)
     studied(folder, budget=100.0)
     shares = [seconds for seconds in given.values() if seconds is not None]
     assert len(shares) == 2

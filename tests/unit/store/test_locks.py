@@ -18,7 +18,7 @@ import pytest
 from elbowroom import api
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
-from elbowroom.measure import session
+from elbowroom.measure import campaign
 from elbowroom.measure.prepared import Request
 from elbowroom.measure.source import Where
 from elbowroom.points.unit import Entry
@@ -162,16 +162,16 @@ def quiet(_sentence: str) -> None:
 def test_a_run_that_is_being_measured_is_not_touched_by_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, _ = session.start(request(tmp_path / "r"), quiet)
+    folder, _ = campaign.start(request(tmp_path / "r"), quiet)
     before = (folder.path / "manifest.json").read_bytes()
     lines = folder.journal_path.read_bytes().splitlines(keepends=True)
     folder.journal_path.write_bytes(b"".join(lines[:-1]))
     opened: list[object] = []
-    monkeypatch.setattr(session, "opened", lambda *words: opened.append(words))
-    monkeypatch.setattr(session, "choose", lambda *words: opened.append(words))
+    monkeypatch.setattr(campaign, "start_program", lambda *words: opened.append(words))
+    monkeypatch.setattr(campaign, "choose", lambda *words: opened.append(words))
     journal = folder.journal()
     with pytest.raises(UsageError, match=REFUSED):
-        session.resume(folder.path, quiet)
+        campaign.resume(folder.path, quiet)
     journal.close()
     assert opened == []
     assert (folder.path / "manifest.json").read_bytes() == before
@@ -179,7 +179,7 @@ def test_a_run_that_is_being_measured_is_not_touched_by_resume(
 
 def test_the_lock_is_kept_until_the_run_is_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused: list[str] = []
-    seal = session.seal
+    seal = campaign.seal
 
     def look(path: Path, *words: object, **options: object) -> None:
         with pytest.raises(UsageError, match=REFUSED) as caught:
@@ -187,17 +187,17 @@ def test_the_lock_is_kept_until_the_run_is_sealed(tmp_path: Path, monkeypatch: p
         refused.append(caught.value.sentence())
         seal(path, *words, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(session, "seal", look)
-    session.start(request(tmp_path / "r"), quiet)
+    monkeypatch.setattr(campaign, "seal", look)
+    campaign.start(request(tmp_path / "r"), quiet)
     assert len(refused) == 1
 
 
 def test_what_a_kill_while_sealing_left_is_gone_at_the_next_start(tmp_path: Path) -> None:
-    folder, _ = session.start(request(tmp_path / "r"), quiet)
+    folder, _ = campaign.start(request(tmp_path / "r"), quiet)
     for name in (".samples.parquet.abc", ".manifest.json.x", ".samples.jsonl", ".report.html.x"):
         (folder.path / f"{name}.tmp").write_bytes(b"half")
     (folder.path / ".mine.tmp").write_bytes(b"of a person")
-    session.resume(folder.path, quiet)
+    campaign.resume(folder.path, quiet)
     assert [path.name for path in folder.path.glob(".*")] == [".mine.tmp"]
 
 
@@ -208,13 +208,13 @@ def test_an_interrupt_while_sealing_names_the_run_and_how_to_go_on(
     def interrupt(*_words: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(session, moment, interrupt)
+    monkeypatch.setattr(campaign, moment, interrupt)
     out = tmp_path / "a run"
-    with pytest.raises(session.Stopped, match=r"--resume '.*a run'") as caught:
-        session.start(request(out), quiet)
+    with pytest.raises(campaign.Stopped, match=r"--resume '.*a run'") as caught:
+        campaign.start(request(out), quiet)
     assert caught.value.value == str(out)
     monkeypatch.undo()
-    _, results = session.resume(out, quiet)
+    _, results = campaign.resume(out, quiet)
     assert results.points
 
 
@@ -226,7 +226,7 @@ def test_an_interrupt_while_the_report_is_written_names_the_run(
 
     monkeypatch.setattr(api.Run, "report", interrupt)
     overrides = Overrides(kernels=("prime",), sizes=(4,), repeat=2)
-    with pytest.raises(session.Stopped, match=r"continue with: elbowroom report .*/r"):
+    with pytest.raises(campaign.Stopped, match=r"continue with: elbowroom report .*/r"):
         api.run("quick", overrides=overrides, machine="henri", out=tmp_path / "r", tell=quiet)
 
 
@@ -242,7 +242,7 @@ def test_the_first_error_is_shown_when_the_end_of_a_part_fails_too(
     monkeypatch.setattr(Journal, "append", full)
     monkeypatch.setattr(RunFolder, "update", second)
     with pytest.raises(MachineError, match="the first error"):
-        session.start(request(tmp_path / "r"), quiet)
+        campaign.start(request(tmp_path / "r"), quiet)
 
 
 def program(tmp_path: Path, text: str) -> dict[str, str]:
