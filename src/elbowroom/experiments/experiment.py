@@ -15,26 +15,6 @@ from elbowroom.points.point import Expansion
 from elbowroom.results.result import Finding, PointResult
 
 
-def no_tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001
-    """The tables of an experiment that has none beside that of its points."""
-    return ()
-
-
-def no_data(results: Sequence[PointResult], machine: Machine) -> dict[str, Any]:  # noqa: ARG001
-    """The data of an experiment whose points are all there is."""
-    return {}
-
-
-def without_starpu(plan: Plan) -> bool:  # noqa: ARG001
-    """For an experiment none of whose points needs StarPU."""
-    return False
-
-
-def no_model(plan: Plan) -> str:  # noqa: ARG001
-    """For an experiment whose plans name no model."""
-    return ""
-
-
 class RunPart(msgspec.Struct, frozen=True, kw_only=True):
     """One of several runs that are shown as one; `name` is its folder."""
 
@@ -72,12 +52,12 @@ class Experiment:
     expand: Callable[[Plan, Machine], Expansion]
     findings: Callable[[Sequence[PointResult], Machine], tuple[Finding, ...]]
     figures: Callable[[Sequence[PointResult], Machine], tuple[Figure, ...]]
-    tables: Callable[[Sequence[PointResult], Machine], tuple[TextTable, ...]] = no_tables
-    data: Callable[[Sequence[PointResult], Machine], dict[str, Any]] = no_data
+    tables: Callable[[Sequence[PointResult], Machine], tuple[TextTable, ...]] = lambda *_: ()
+    data: Callable[[Sequence[PointResult], Machine], dict[str, Any]] = lambda *_: {}
     data_types: Mapping[str, type[msgspec.Struct]] = field(default_factory=dict)
     crucial: Callable[[Sequence[PointResult]], frozenset[str]] | None = None
-    needs_starpu: Callable[[Plan], bool] = without_starpu
-    model: Callable[[Plan], str] = no_model
+    needs_starpu: Callable[[Plan], bool] = lambda _: False
+    model: Callable[[Plan], str] = lambda _: ""
     keys: type[msgspec.Struct] = NoKeys
     join: Callable[[Sequence[RunPart]], JoinedResults] | None = None
 

@@ -10,21 +10,31 @@ from typing import Literal
 import msgspec
 
 from elbowroom import experiments
-from elbowroom.draw.figure import Axis, Figure, Series, TextTable
+from elbowroom.draw.figure import Axis, Figure, TextTable
 from elbowroom.errors import UsageError
-from elbowroom.experiments.common.panels import CORES, X, comm_label, cores_of, curve, side_by_side
+from elbowroom.experiments.common.panels import (
+    CORES,
+    SIZES,
+    X,
+    comm_label,
+    cores_of,
+    curve,
+    plain,
+    side_by_side,
+    size_of,
+)
 from elbowroom.experiments.common.sentences import grouped, kernel_name, place_text, size_text
 from elbowroom.experiments.experiment import JoinedResults
+from elbowroom.experiments.frequency.results import constant_curves
 from elbowroom.experiments.polling.results import OWNERS, cases, workers_text
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Summary
 from elbowroom.studies.evidence import EVERYWHERE, Evidence, RunEvidence, Where, of_evidence
-from elbowroom.studies.judgements import Only, size
+from elbowroom.studies.judgements import Only
 
 Draw = Callable[[Evidence], Sequence[Figure]]
 
-SIZES = Axis(label="Message size", scale="log2", bytes=True)
 DURATION = "Duration of an item (ns)"
 
 
@@ -130,11 +140,11 @@ def polling_over_sizes(evidence: Evidence, run: str) -> Sequence[Figure]:
     for source, every in grouped(cases(evidence.points(run)), lambda case: case.source).items():
         rows = [row for case in every for row in case.at(case.most)]
         lines = [
-            curve([row.item for row in waits], "comm", "together", size, name=name, axis="left")
+            curve([row.item for row in waits], "comm", "together", size_of, name=name, axis="left")
             for name, waits in grouped(rows, lambda row: row.name).items()
         ]
         alone = [row.item for row in rows if row.nops is None] or [row.item for row in rows]
-        lines.insert(0, curve(alone, "comm", "alone", size, name="without workers", axis="left"))
+        lines.insert(0, curve(alone, "comm", "alone", size_of, name="without workers", axis="left"))
         figure = Figure(
             name=f"polling-sizes-{source}",
             title=f"{OWNERS[source]}: latency beside {workers_text(max(row.n for row in rows))}",
@@ -154,11 +164,7 @@ def constant_frequencies(
     """The network alone over the message size, a curve for each constant frequency (Denis et al., Fig. 1)."""
     points = evidence.points(run, only=lambda item: bool(item.core_khz or item.uncore_khz))
     points = [item for item in points if item.metric == metric]
-    series = [
-        line
-        for (core, uncore), group in grouped(points, lambda item: (item.core_khz, item.uncore_khz)).items()
-        if (line := _alone(group, _frequency_text(core, uncore))) is not None
-    ]
+    series = constant_curves(points, plain)
     if not series:
         return ()
     figure = Figure(
@@ -166,27 +172,10 @@ def constant_frequencies(
         title=f"Network {metric} at constant frequencies",
         x=SIZES,
         left=Axis(label=comm_label(points)),
-        series=tuple(series),
+        series=series,
         caption="Communication only; bands go from the first to the last decile.",
     )
     return (figure,)
-
-
-def _frequency_text(core: int | None, uncore: int | None) -> str:
-    parts = [f"{name} {khz / 1000:.0f} MHz" for name, khz in (("core", core), ("uncore", uncore)) if khz]
-    return ", ".join(parts)
-
-
-def _alone(group: Sequence[PointResult], name: str) -> Series | None:
-    rows = [
-        (float(item.size), item.comm.alone.median, item.comm.alone.d1, item.comm.alone.d9, item.id)
-        for item in sorted(group, key=size)
-        if item.comm.alone is not None
-    ]
-    if not rows:
-        return None
-    x, y, low, high, points = zip(*rows, strict=True)
-    return Series(name=name, side="communication", style="alone", x=x, y=y, low=low, high=high, points=points)
 
 
 def titled(

@@ -13,6 +13,7 @@ from typing import Concatenate, Literal, ParamSpec
 
 import msgspec
 
+from elbowroom.experiments.common.panels import X, cores_of
 from elbowroom.experiments.common.sentences import (
     SideName,
     cores_text,
@@ -30,7 +31,6 @@ from elbowroom.studies.study import Judge, Outcome, outcome
 
 End = Literal["first", "last", "worst", "all"]
 P = ParamSpec("P")
-X = Callable[[PointResult], float]
 Only = Callable[[PointResult], bool]
 
 CLAIM = re.compile(r":? the claim that ", re.IGNORECASE)
@@ -56,16 +56,6 @@ def rule(judge: Callable[Concatenate[Evidence, P], Outcome]) -> Callable[P, Judg
     return judge_of
 
 
-def cores(item: PointResult) -> float:
-    """Computing cores."""
-    return float(item.n)
-
-
-def size(item: PointResult) -> float:
-    """Bytes of a message."""
-    return float(item.size)
-
-
 def at_text(item: PointResult) -> str:
     """`with 35 computing cores, 64 MB`."""
     return f"with {cores_text(item.n)}, {size_text(item.size)}"
@@ -81,7 +71,7 @@ class Curve:
         run: str,
         side: SideName,
         where: Where = EVERYWHERE,
-        x: X = cores,
+        x: X = cores_of,
         only: Only | None = None,
         at: Callable[[float], str] = cores_text,
         count: Literal["", "fewest", "most"] = "",

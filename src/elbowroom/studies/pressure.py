@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from elbowroom.draw.figure import Axis, Figure
+from elbowroom.experiments.common.panels import size_of
 from elbowroom.experiments.common.sentences import SideName, intensity_text, kept_of, size_text
 from elbowroom.experiments.intensity import boundary
 from elbowroom.points.point import Metric
@@ -16,7 +17,7 @@ from elbowroom.results.family import judge_sides
 from elbowroom.results.result import PointResult
 from elbowroom.studies.drawings import durations, panels
 from elbowroom.studies.evidence import Evidence, Where
-from elbowroom.studies.judgements import Curve, affected, loss, rule, size, sooner, unaffected
+from elbowroom.studies.judgements import Curve, affected, loss, rule, sooner, unaffected
 from elbowroom.studies.memory import ABSENT, CURVE, DOUBLED, DOUBLES, HALF, NETWORK, ORDER, SUFFERS
 from elbowroom.studies.study import Exhibit, Measurement, Outcome, Statement
 
@@ -42,7 +43,7 @@ Count = Literal["fewest", "most"]
 
 def _sized(side: SideName, count: Count) -> Curve:
     """A curve over the message size, with the fewest or the most computing cores."""
-    return Curve(MESSAGE_SIZES, side, x=size, at=lambda x: size_text(x), count=count)
+    return Curve(MESSAGE_SIZES, side, x=size_of, at=lambda x: size_text(x), count=count)
 
 
 def _figure_6(letter: str, count: Count, *statements: Statement) -> Exhibit:

@@ -32,26 +32,6 @@ def outcome(judgement: Judgement, ours: str, undecided: str) -> Outcome:
     return Outcome(judgement=judgement, ours=ours, why=undecided if judgement == "undecided" else "")
 
 
-def nothing_scaled(machine: Machine) -> Mapping[str, str]:  # noqa: ARG001
-    """For runs whose settings are the same on every machine."""
-    return {}
-
-
-def all_hosts(machine: Machine) -> Sequence[int]:
-    """For runs on all hosts."""
-    return (machine.hosts,)
-
-
-def no_figures(evidence: Evidence) -> Sequence[Figure]:  # noqa: ARG001
-    """For tables, and for figures that no plan makes."""
-    return ()
-
-
-def no_tables(evidence: Evidence) -> Sequence[TextTable]:  # noqa: ARG001
-    """For figures."""
-    return ()
-
-
 @dataclass(frozen=True)
 class Measurement:
     """A run of a study: a named plan with the paper's axes.
@@ -65,8 +45,8 @@ class Measurement:
     plan: str
     settings: Mapping[str, str] = field(default_factory=dict)
     quick: Mapping[str, str] = field(default_factory=dict)
-    scaled: Callable[[Machine], Mapping[str, str]] = nothing_scaled
-    hosts: Callable[[Machine], Sequence[int]] = all_hosts
+    scaled: Callable[[Machine], Mapping[str, str]] = lambda _: {}
+    hosts: Callable[[Machine], Sequence[int]] = lambda machine: (machine.hosts,)
     needs: tuple[Need, ...] = ()
 
 
@@ -99,8 +79,8 @@ class Exhibit:
     label: str
     title: str
     runs: tuple[str, ...] = ()
-    draw: Callable[[Evidence], Sequence[Figure]] = no_figures
-    tables: Callable[[Evidence], Sequence[TextTable]] = no_tables
+    draw: Callable[[Evidence], Sequence[Figure]] = lambda _: ()
+    tables: Callable[[Evidence], Sequence[TextTable]] = lambda _: ()
     statements: tuple[Statement, ...] = ()
     instead: str = ""
     differs: str = ""

@@ -10,6 +10,7 @@ from statistics import fmean
 from elbowroom.draw.figure import TextTable
 from elbowroom.errors import ElbowroomError
 from elbowroom.experiments.common.factorizations.results import gain, pairs, rows
+from elbowroom.experiments.common.panels import cores_of
 from elbowroom.experiments.common.sentences import grouped
 from elbowroom.models import published
 from elbowroom.models.curves import STREAMS, Curves
@@ -24,7 +25,7 @@ from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import NORMAL_95
 from elbowroom.studies.evidence import Evidence
-from elbowroom.studies.judgements import Start, cores, earlier, opposite, rule, start_of
+from elbowroom.studies.judgements import Start, earlier, opposite, rule, start_of
 from elbowroom.studies.study import Outcome, outcome
 
 FASTER = 1 + TOLERANCE
@@ -168,8 +169,8 @@ def communications_lose_first(evidence: Evidence) -> Outcome:
     verdicts: list[Judgement] = []
     texts = []
     for place, items in groups.items():
-        points = sorted((item for item in items if item.comm.kept and item.comp.kept), key=cores)
-        comm, comp = start_of(points, "comm", cores), start_of(points, "comp", cores)
+        points = sorted((item for item in items if item.comm.kept and item.comp.kept), key=cores_of)
+        comm, comp = start_of(points, "comm", cores_of), start_of(points, "comp", cores_of)
         if comm.possible is None and comp.possible is None:
             continue
         verdicts.append(earlier(comm, comp, equal=True))

@@ -19,6 +19,7 @@ X = Callable[[PointResult], float]
 Transform = Callable[[PointResult, Summary], Triple]
 
 CORES = Axis(label="Number of computing cores", whole=True)
+SIZES = Axis(label="Message size", scale="log2", bytes=True)
 CAPTION = "Plain alone, dashed together; the band goes from the first to the last decile."
 
 
@@ -95,8 +96,9 @@ def curve(
     name: str,
     axis: Literal["left", "right"],
     transform: Transform = plain,
+    label: str = "",
 ) -> Series | None:
-    """One curve with its band; None where nothing of it was measured."""
+    """One curve with its band; None where nothing of it was measured. `label`: in place of name and style."""
     rows = []
     for item in sorted(results, key=x):
         summary: Summary | None = getattr(getattr(item, side), style)
@@ -105,7 +107,7 @@ def curve(
     if not rows:
         return None
     return Series(
-        name=f"{name} {style}",
+        name=label or f"{name} {style}",
         side="computation" if side == "comp" else "communication",
         style=style,
         x=tuple(row[0] for row in rows),
@@ -264,6 +266,11 @@ def cores_of(item: PointResult) -> float:
     return float(item.n)
 
 
+def size_of(item: PointResult) -> float:
+    """The axis: bytes of a message."""
+    return float(item.size)
+
+
 def as_latency(item: PointResult, summary: Summary) -> Summary:
     """A summary of the half round trip in us; of a bandwidth in MB/s, size/bandwidth (B per MB/s = us)."""
     if summary.unit == "us":
@@ -277,3 +284,9 @@ def as_latency(item: PointResult, summary: Summary) -> Summary:
         count=summary.count,
         unit="us",
     )
+
+
+def in_microseconds(item: PointResult, summary: Summary) -> Triple:
+    """Of the half round trip, us."""
+    latency = as_latency(item, summary)
+    return latency.median, latency.d1, latency.d9

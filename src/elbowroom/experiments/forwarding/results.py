@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, TextTable
-from elbowroom.experiments.common.panels import kept_curve
+from elbowroom.experiments.common.panels import kept_curve, size_of
 from elbowroom.experiments.common.sentences import (
     Claim,
     Values,
@@ -304,7 +304,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
 def _over_size(group: Sequence[TreeRow]) -> Figure:
     first = group[0]
     curves = [
-        kept_curve([row.item for row in of_tree], "comp", lambda item: float(item.size), tree)
+        kept_curve([row.item for row in of_tree], "comp", size_of, tree)
         for tree, of_tree in grouped(group, lambda row: row.tree).items()
     ]
     return Figure(

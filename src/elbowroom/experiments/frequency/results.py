@@ -12,12 +12,15 @@ from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.experiments.common.panels import (
     CAPTION,
     CORES,
+    SIZES,
     Transform,
     as_bandwidth,
-    as_latency,
     cores_of,
+    curve,
+    in_microseconds,
     per_core,
     side_by_side,
+    size_of,
     with_durations,
 )
 from elbowroom.experiments.common.sentences import (
@@ -35,7 +38,6 @@ from elbowroom.experiments.common.sentences import (
 from elbowroom.machine.topology import Machine
 from elbowroom.points.payload import Trace
 from elbowroom.results.result import Finding, PointResult, mean_mhz
-from elbowroom.stats.interval import Summary
 
 CaseKey = tuple[str, int, int, int, bool | None, str | None]
 
@@ -211,48 +213,30 @@ def _place(item: PointResult) -> tuple[int, int, bool | None, str | None]:
 def _constant(group: Sequence[PointResult]) -> Iterator[Figure]:
     """Figure 1a: latency, and 1b: bandwidth; a curve for each combination of frequencies."""
     place = [part for part in _place(group[0]) if part is not None]
-    curves = grouped(group, lambda item: (item.core_khz, item.uncore_khz))
-
-    def latency(item: PointResult, summary: Summary) -> tuple[float, float, float]:
-        values = as_latency(item, summary)
-        return values.median, values.d1, values.d9
-
     for name, label, transform in (
-        ("latency", "Network latency (µs)", latency),
+        ("latency", "Network latency (µs)", in_microseconds),
         ("bandwidth", "Network bandwidth (MB/s)", as_bandwidth),
     ):
         yield Figure(
             name=case_key(f"constant-{name}", place),
             title=f"Network {name} alone at constant frequencies",
-            x=Axis(label="Message size", scale="log2", bytes=True),
+            x=SIZES,
             left=Axis(label=label, scale="log10"),
-            series=tuple(
-                _over_sizes(sorted(items, key=lambda item: item.size), held, transform)
-                for held, items in curves.items()
-            ),
+            series=constant_curves(group, transform),
             caption=f"{CAPTION} Nothing computes.",
         )
 
 
-def _over_sizes(
-    items: Sequence[PointResult], held: tuple[int | None, int | None], transform: Transform
-) -> Series:
-    rows = [(item, *transform(item, item.comm.alone)) for item in items if item.comm.alone is not None]
-    parts = [
-        f"{what} {khz / 1000:.0f} MHz"
-        for what, khz in zip(("core", "uncore"), held, strict=True)
-        if khz is not None
-    ]
-    return Series(
-        name=", ".join(parts),
-        side="communication",
-        style="alone",
-        x=tuple(float(row[0].size) for row in rows),
-        y=tuple(row[1] for row in rows),
-        low=tuple(row[2] for row in rows),
-        high=tuple(row[3] for row in rows),
-        points=tuple(row[0].id for row in rows),
-    )
+def constant_curves(points: Sequence[PointResult], transform: Transform) -> tuple[Series, ...]:
+    """The network alone over the message size, a curve for each combination of constant frequencies."""
+    curves = []
+    for (core, uncore), group in grouped(points, lambda item: (item.core_khz, item.uncore_khz)).items():
+        held = [f"{name} {khz / 1000:.0f} MHz" for name, khz in (("core", core), ("uncore", uncore)) if khz]
+        label = ", ".join(held)
+        curves.append(
+            curve(group, "comm", "alone", size_of, name="", axis="left", transform=transform, label=label)
+        )
+    return tuple(line for line in curves if line is not None)
 
 
 class _Line(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.draw.figure import Axis, Drawn, Figure, Series, Side, TextTable
-from elbowroom.experiments.common.panels import CORES, interval_line
+from elbowroom.experiments.common.panels import CORES, cores_of, interval_line
 from elbowroom.experiments.common.sentences import (
     Claim,
     Values,
@@ -255,7 +255,7 @@ def _kept_finding(group: Sequence[TaskRow]) -> Finding:
     """One task in one build: what its sends keep, at which number of cores, and the cores' waiting."""
     last = group[-1]
     items = [row.item for row in group]
-    onset = onset_over(items, "comm", lambda item: float(item.n))
+    onset = onset_over(items, "comm", cores_of)
     if len(group) > 1:
         text = suffers(f"{last.name}: the bandwidth of sends", onset, cores_text)
     else:

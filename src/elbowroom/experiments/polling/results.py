@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Series
-from elbowroom.experiments.common.panels import curve, per_core
+from elbowroom.experiments.common.panels import cores_of, curve, per_core
 from elbowroom.experiments.common.sentences import (
     Claim,
     Values,
@@ -230,7 +230,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
 def _added(case: PollingCase, machine: Machine) -> Finding:
     rows = case.at(case.most)
     onsets = {
-        waits[0].name: onset_over([row.item for row in waits], "comm", lambda item: float(item.n))
+        waits[0].name: onset_over([row.item for row in waits], "comm", cores_of)
         for nops, waits in case.waits().items()
         if nops is not None
     }
@@ -326,7 +326,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
 
 def _over_workers(case: PollingCase) -> Figure:
     lines = [
-        curve([row.item for row in rows], "comm", "together", _n, name=rows[0].name, axis="left")
+        curve([row.item for row in rows], "comm", "together", cores_of, name=rows[0].name, axis="left")
         for rows in case.waits().values()
     ]
     return Figure(
@@ -337,10 +337,6 @@ def _over_workers(case: PollingCase) -> Figure:
         series=tuple(line for line in (_alone(case), *lines) if line is not None),
         caption="Plain alone, dashed beside workers; bands go from the first to the last decile.",
     )
-
-
-def _n(item: PointResult) -> float:
-    return float(item.n)
 
 
 def _alone(case: PollingCase) -> Series | None:

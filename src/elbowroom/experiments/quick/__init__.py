@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure
-from elbowroom.experiments.common.panels import as_bandwidth, kept_figure, side_by_side
+from elbowroom.experiments.common.panels import SIZES, as_bandwidth, kept_figure, side_by_side, size_of
 from elbowroom.experiments.common.sentences import (
     Values,
     cores_text,
@@ -33,10 +33,6 @@ from elbowroom.results.curves import highest, regime, traffic
 from elbowroom.results.family import SIDES, SideName, chance_text, losing_sides
 from elbowroom.results.quiet import ANSWER, controls
 from elbowroom.results.result import Finding, PointResult
-
-
-def _size(item: PointResult) -> float:
-    return float(item.size)
 
 
 def _curves(results: Sequence[PointResult]) -> dict[tuple[str, int], list[PointResult]]:
@@ -148,7 +144,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     peaks = highest(points)
     for (kernel, n), group in _curves(points).items():
         if len(group) >= 3:
-            comm, comp = onsets(group, _size)
+            comm, comp = onsets(group, size_of)
             text = (
                 f"By message size, {kernel_name(kernel)} on {cores_text(n)}: "
                 f"{suffers('the communication', comm, size_text)} "
@@ -158,7 +154,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
             if not losing.intersection((item.id, side) for item in group for side in SIDES):
                 finding = msgspec.structs.replace(finding, level="note")
             findings.append(finding)
-        ends = {item.id: item for item in (max(group, key=_size), min(group, key=_size))}
+        ends = {item.id: item for item in (max(group, key=size_of), min(group, key=size_of))}
         findings += [_pair(item, peaks, losing) for item in ends.values()]
     contrast = _contrast(points)
     return (*findings, contrast) if contrast else tuple(findings)
@@ -206,20 +202,19 @@ def _contrast(points: Sequence[PointResult]) -> Finding | None:
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
     """Bandwidths over message size, and what each side kept."""
     drawn = []
-    axis = Axis(label="Message size", scale="log2", bytes=True)
     for (kernel, n), group in _curves(results).items():
         if len(group) < 3:
             continue
         beside = f"{kernel_name(kernel)} on {plural(n, 'core')}"
         title = f"What each side keeps beside the other: {beside}"
-        drawn.append(kept_figure(f"kept-{kernel}-n{n}", title, axis, group, _size))
+        drawn.append(kept_figure(f"kept-{kernel}-n{n}", title, SIZES, group, size_of))
         drawn.append(
             side_by_side(
                 f"rates-{kernel}-n{n}",
                 f"Alone and together: {beside}",
-                axis,
+                SIZES,
                 group,
-                _size,
+                size_of,
                 comm="communication",
                 left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
                 comm_transform=as_bandwidth,

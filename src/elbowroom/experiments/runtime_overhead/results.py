@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Mark, Series, TextTable
-from elbowroom.experiments.common.panels import as_latency, curve, interval_line
+from elbowroom.experiments.common.panels import SIZES, curve, in_microseconds, interval_line, size_of
 from elbowroom.experiments.common.sentences import (
     Claim,
     Values,
@@ -26,7 +26,7 @@ from elbowroom.quantities import format_size, number, plural
 from elbowroom.results.curves import affected
 from elbowroom.results.judgement import Judgement, above, larger, suffers, unanimous
 from elbowroom.results.result import Finding, PointResult
-from elbowroom.stats.interval import Added, Kept, Summary, WithInterval
+from elbowroom.stats.interval import Added, Kept, WithInterval
 
 
 class LatencyCase(msgspec.Struct, frozen=True, kw_only=True):
@@ -264,7 +264,6 @@ def _placement(every: Sequence[LatencyCase], machine: Machine) -> Finding:
     )
 
 
-SIZES = Axis(label="Message size", scale="log2", bytes=True)
 NAMES: dict[Literal["alone", "together"], str] = {"alone": "by MPI", "together": "through StarPU-MPI"}
 
 
@@ -303,17 +302,16 @@ def _mark(size: int) -> Mark:
 
 
 def _latency(case: LatencyCase, style: Literal["alone", "together"], name: str) -> Series | None:
-    line = curve(case.items, "comm", style, _size, name="", axis="left", transform=_as_latency)
-    return None if line is None else msgspec.structs.replace(line, name=name)
-
-
-def _size(item: PointResult) -> float:
-    return float(item.size)
-
-
-def _as_latency(item: PointResult, summary: Summary) -> tuple[float, float, float]:
-    latency = as_latency(item, summary)
-    return latency.median, latency.d1, latency.d9
+    return curve(
+        case.items,
+        "comm",
+        style,
+        size_of,
+        name="",
+        axis="left",
+        transform=in_microseconds,
+        label=name,
+    )
 
 
 def added_figure(case: LatencyCase, machine: Machine) -> Figure | None:

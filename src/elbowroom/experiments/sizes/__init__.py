@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from elbowroom.draw.figure import Axis, Figure, Mark
 from elbowroom.experiments.common.panels import (
+    SIZES,
     as_bandwidth,
     as_latency,
     kept_figure,
     marks,
     per_core,
     side_by_side,
+    size_of,
 )
 from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.experiments.common.sentences import (
@@ -38,10 +40,6 @@ from elbowroom.results.curves import LatencyJump, steps
 from elbowroom.results.result import Finding, PointResult
 
 CaseKey = tuple[str, int, int, int, int]
-
-
-def _size(item: PointResult) -> float:
-    return float(item.size)
 
 
 def _case(item: PointResult) -> CaseKey:
@@ -124,7 +122,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         if group[0].kernel == NONE:
             findings.append(_alone(case, group))
             continue
-        comm, comp = onsets(group, _size)
+        comm, comp = onsets(group, size_of)
         text = (
             f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}: "
             f"{suffers('the communication', comm, size_text)} {suffers('The computation', comp, size_text)}"
@@ -142,9 +140,8 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
     """Per number of cores: network and memory bandwidth over the size; what each side kept."""
     drawn = []
-    axis = Axis(label="Message size", scale="log2", bytes=True)
     for case, group in grouped(usable(results), _case).items():
-        lines = [*marks(*onsets(group, _size))]
+        lines = [*marks(*onsets(group, size_of))]
         lines += [Mark(x=float(step.after), text="jump of the latency alone") for step in switches(group)]
         beside = (
             f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}"
@@ -155,9 +152,9 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
             side_by_side(
                 case_key("sizes", case),
                 f"Network bandwidth over message size {where}",
-                axis,
+                SIZES,
                 group,
-                _size,
+                size_of,
                 comm="network bandwidth",
                 left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
                 comm_transform=as_bandwidth,
@@ -167,7 +164,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
         )
         if computes:
             title = f"What each side keeps beside the other: {beside}"
-            drawn.append(kept_figure(case_key("sizes-kept", case), title, axis, group, _size))
+            drawn.append(kept_figure(case_key("sizes-kept", case), title, SIZES, group, size_of))
     return tuple(drawn)
 
 

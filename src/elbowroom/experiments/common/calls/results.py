@@ -109,17 +109,18 @@ def _finding(policies: Sequence[CallRow]) -> Finding:
     others = [row for row in policies if row is not plain]
     best = max(policies, key=_overlap)
     values: Values = {f"{row.call.policy_id}_overlap": _overlap(row) for row in policies}
-    values |= {"best": best.call.policy_id, "kept_comp": _kept(best), "reason": _reason(best)}
+    kept, reason = _measures(best).kept_comp, _measures(best).reason
+    values |= {"best": best.call.policy_id, "kept_comp": kept.value, "reason": reason}
     sentence = f"{_how(plain)}: overlap {_overlap(plain):.2f}"
     sentence += "".join(f"; with {row.policy}, {_overlap(row):.2f}" for row in others)
     kernel = kernel_name(best.item.kernel)
     with_best = f" with {best.policy}" if others and best is not plain else ""
-    sentence += f". {kernel} keeps {_kept(best):.2f}{with_best}"
-    sentence += f", and {LOSSES[_reason(best)]}." if _reason(best) in LOSSES else "."
+    sentence += f". {kernel} keeps {kept.value:.2f}{with_best}"
+    sentence += f", and {LOSSES[reason]}." if reason in LOSSES else "."
     return Finding(
         key=f"overlap-{plain.call.operation}-{plain.call.form}-{plain.call.neighbours}-{plain.item.kernel}"
         f"-{plain.item.n}-{plain.call.ranks}-{plain.item.size}",
-        level="interference" if _suffers(best) else "quiet",
+        level="interference" if kept.value < SUFFERS and kept.below(1.0) else "quiet",
         text=sentence,
         values=values,
         points=tuple(row.item.id for row in policies),
@@ -136,25 +137,13 @@ def _how(row: CallRow) -> str:
     return f"{call} progresses {'while they compute' if row.progresses else 'only inside MPI calls here'}"
 
 
+def _measures(row: CallRow) -> OverlapMeasures:
+    assert row.measured is not None
+    return row.measured
+
+
 def _overlap(row: CallRow) -> float:
-    assert row.measured is not None
-    return row.measured.overlap.value
-
-
-def _kept(row: CallRow) -> float:
-    assert row.measured is not None
-    return row.measured.kept_comp.value
-
-
-def _reason(row: CallRow) -> str:
-    assert row.measured is not None
-    return row.measured.reason
-
-
-def _suffers(row: CallRow) -> bool:
-    assert row.measured is not None
-    kept = row.measured.kept_comp
-    return kept.value < SUFFERS and kept.below(1.0)
+    return _measures(row).overlap.value
 
 
 SIZE = Axis(label="Size", scale="log2", bytes=True)
