@@ -14,7 +14,7 @@ from elbowroom.cli.console import print_json
 from elbowroom.cli.options import NOISY, REPEAT, Output
 from elbowroom.errors import UsageError
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, included, option
-from elbowroom.verbs.run_options import MODEL, Launching, Virtual, seed_option, timeout_option
+from elbowroom.verbs.run_options import MODEL, Launching, Virtual, out_option, seed_option, timeout_option
 
 if TYPE_CHECKING:
     from elbowroom.advise.advice import Advice
@@ -48,12 +48,8 @@ class Advise(Verb):
     collectives: str | None = option(
         metavar="RUN", help="Run of the plan `collectives`: how long the job's collective takes each way."
     )
-    out: str | None = option(
-        "-o",
-        "--out",
-        type=Output(),
-        metavar="FILE",
-        help="Write the advice (.json), the contention map (.svg, .png), or NCCL tuning (.conf).",
+    out: str | None = out_option(
+        Output(), "Write the advice (.json), the contention map (.svg, .png), or NCCL tuning (.conf)."
     )
     verify: bool = option(default=False, help="Then measure the present and the advised setup.")
     run: str | None = option(

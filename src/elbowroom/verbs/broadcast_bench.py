@@ -12,11 +12,10 @@ import click
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import FIGURE, REPEAT
 from elbowroom.errors import UsageError
-from elbowroom.launch.launchers import names as launcher_names
 from elbowroom.quantities import format_size, number, parse_cores, parse_size
 from elbowroom.verbs.broadcasts import size_option
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
-from elbowroom.verbs.run_options import Launching, split_list
+from elbowroom.verbs.run_options import Launching, launcher_help, out_option, split_list
 
 if TYPE_CHECKING:
     from elbowroom.broadcast.measured import BroadcastEntry, Case, Time
@@ -73,17 +72,8 @@ class BenchBroadcasts(Verb):
     )
     repeat: int = option(type=REPEAT, default=15, metavar="N", help="Repetitions.")
     rising: bool = option(default=False, help="Priorities rise with the rank (thesis, Fig. 4.5).")
-    launching: Launching = included(
-        Launching,
-        own={
-            "launcher": {
-                "help": f"{', '.join(launcher_names())}; default: that of the allocation, else local."
-            }
-        },
-    )
-    out: Path | str | None = option(
-        "-o", "--out", type=FIGURE, metavar="FILE", help="Draw latency and bandwidth: .svg or .png."
-    )
+    launching: Launching = included(Launching, own={"launcher": launcher_help()})
+    out: Path | str | None = out_option(FIGURE, "Draw latency and bandwidth: .svg or .png.")
     dry_run: bool = dry_run_option()
 
     def do(self) -> list[BroadcastEntry]:

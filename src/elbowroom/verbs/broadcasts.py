@@ -24,6 +24,7 @@ from elbowroom.errors import UsageError
 from elbowroom.files import read_document
 from elbowroom.quantities import format_size, number, parse_bandwidth, parse_size
 from elbowroom.verbs.declaration import Options, Verb, included, option
+from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
     from elbowroom.broadcast.network import Network, NetworkDocument
@@ -305,13 +306,7 @@ class TuneBroadcasts(Verb):
     recipients: tuple[int, ...] = option(
         default="3,7,38,195", parse=_parse_counts, metavar="LIST", help="Numbers of recipients."
     )
-    out: Path | str | None = option(
-        "-o",
-        "--out",
-        type=Output(".json"),
-        metavar="FILE",
-        help="Write the network for `simulate --network`.",
-    )
+    out: Path | str | None = out_option(Output(".json"), "Write the network for `simulate --network`.")
 
     def do(self) -> NetworkDocument:
         """The network, and the best way for each size and number of recipients."""

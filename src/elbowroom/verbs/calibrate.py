@@ -19,6 +19,7 @@ from elbowroom.verbs.run_options import (
     Launching,
     PlanChanges,
     Virtual,
+    out_option,
     place,
     seed_option,
     timeout_option,
@@ -68,12 +69,8 @@ class Calibrate(Verb):
         metavar="PERCENT",
         help="Stop when nine of ten 90 % intervals are at most ±PERCENT.",
     )
-    out: Path | str | None = option(
-        "-o",
-        "--out",
-        type=Output(".json", bare=True),
-        metavar="M.json",
-        help="Default: models/NAME.json in the run folder.",
+    out: Path | str | None = out_option(
+        Output(".json", bare=True), "Default: models/NAME.json in the run folder.", "M.json"
     )
     run: str | None = option(
         metavar="RUN",

@@ -13,6 +13,7 @@ from elbowroom.cli.options import Output
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
 from elbowroom.verbs.declaration import Verb, argument, option
+from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
     from elbowroom.schedule.jobs import Jobs
@@ -71,12 +72,8 @@ class Schedule(Verb):
     seconds: float | None = option(
         type=_POSITIVE, metavar="SECONDS", help="Time limit of the search for a plan; default: 10."
     )
-    out: Path | str | None = option(
-        "-o",
-        "--out",
-        type=Output(".json", ".svg", ".png"),
-        metavar="FILE",
-        help="Write pairs or plan (.json), or draw the matrix (.svg, .png).",
+    out: Path | str | None = out_option(
+        Output(".json", ".svg", ".png"), "Write pairs or plan (.json), or draw the matrix (.svg, .png)."
     )
     slurm: Path | str | None = option(
         type=Output(".sh", ".sbatch", ".slurm", bare=True),

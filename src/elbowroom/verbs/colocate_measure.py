@@ -19,7 +19,7 @@ from elbowroom.cli.options import REPEAT, Output
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
-from elbowroom.verbs.run_options import Launching, timeout_option
+from elbowroom.verbs.run_options import Launching, out_option, timeout_option
 
 if TYPE_CHECKING:
     from elbowroom.launch.modes import KernelRate
@@ -235,32 +235,32 @@ def _print_runs(planned: PlannedRuns) -> None:
             print_wrapped(f"  {what}: {words_of_mode}")
 
 
-def _print_measured(found: MeasuredMatrix) -> None:
+def _print_measured(matrix: MeasuredMatrix) -> None:
     """The matrix, how it agrees with the forecast, and whether it can be trusted."""
-    for reason in found.noise:
+    for reason in matrix.noise:
         print_wrapped(f"Too noisy to trust: {reason}.", style="red")
-    names = found.applications
+    names = matrix.applications
     print_wrapped(
-        f"Runtime beside a companion, % of exclusive ({found.repetitions} repetitions)", style="bold"
+        f"Runtime beside a companion, % of exclusive ({matrix.repetitions} repetitions)", style="bold"
     )
     if len(names) > MOST_COLUMNS:
         print_wrapped(f"{len(names)} applications: see matrix.csv")
     else:
         table = new_table(("companion", ""), *((name, "right") for name in names))
         for companion in names:
-            table.add_row(companion, *(f"{found.percent(name, companion):.1f}" for name in names))
-        table.add_row("half, alone", *(f"{percent.value:.1f}" for percent in found.half))
-        table.add_row("exclusive, s", *(f"{seconds:.4g}" for seconds in found.exclusive_s))
+            table.add_row(companion, *(f"{matrix.percent(name, companion):.1f}" for name in names))
+        table.add_row("half, alone", *(f"{percent.value:.1f}" for percent in matrix.half))
+        table.add_row("exclusive, s", *(f"{seconds:.4g}" for seconds in matrix.exclusive_s))
         console().print(table)
-    if found.prediction is not None:
-        _print_prediction(found)
-    for note in (*found.notes, *(found.prediction.notes if found.prediction else ())):
+    if matrix.prediction is not None:
+        _print_prediction(matrix)
+    for note in (*matrix.notes, *(matrix.prediction.notes if matrix.prediction else ())):
         print_wrapped(note, style="yellow")
 
 
-def _print_prediction(found: MeasuredMatrix) -> None:
-    assert found.prediction is not None
-    compared = found.prediction.agreement
+def _print_prediction(matrix: MeasuredMatrix) -> None:
+    assert matrix.prediction is not None
+    compared = matrix.prediction.agreement
     ranks = compared.rank_correlation
     print_wrapped(
         f"Forecast of {compared.cells} cells from profiles of each alone: mean error "
@@ -286,13 +286,8 @@ class CalibrateForJobs(Verb):
     run: Run | Path | str = argument(metavar="RUN")
     repeat: int = option(type=REPEAT, default=5, metavar="N", help="Repetitions.")
     launching: Launching = included(Launching, only=("mpi",))
-    out: Path | str | None = option(
-        "-o",
-        "--out",
-        positional=True,
-        type=Output(".json"),
-        metavar="M.json",
-        help="Default: in the run folder.",
+    out: Path | str | None = out_option(
+        Output(".json"), "Default: in the run folder.", "M.json", positional=True
     )
     dry_run: bool = dry_run_option()
     seconds: float = SECONDS

@@ -15,6 +15,7 @@ from elbowroom.cli.options import Output
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
+from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
     from elbowroom.profile.analysis import Analysis
@@ -96,9 +97,7 @@ class PredictColocation(Verb):
         metavar="SIZE", help="Last-level cache that jobs share; default: the profiled host's."
     )
     seed: int = option(type=click.IntRange(min=0), default=0, help="Of the offsets.")
-    out: str | Path | None = option(
-        "-o", "--out", type=Output(".csv"), metavar="M.csv", help="Write it for `schedule --matrix`."
-    )
+    out: str | Path | None = out_option(Output(".csv"), "Write it for `schedule --matrix`.", "M.csv")
     offsets: int = 32
 
     def do(self) -> ForecastDocument:

@@ -19,7 +19,7 @@ from elbowroom.quantities import format_size, parse_duration, percent, plural, s
 from elbowroom.verbs.advise_tables import print_advice, print_compared
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, option
 from elbowroom.verbs.fit import one_thread
-from elbowroom.verbs.run_options import timeout_option
+from elbowroom.verbs.run_options import out_option, timeout_option
 
 if TYPE_CHECKING:
     from elbowroom.measure.planned_starts import PlannedStart
@@ -45,12 +45,10 @@ class Diagnose(Verb):
 
     name = "diagnose"
 
-    out: str | None = option(
-        "-o",
-        "--out",
-        type=Output(".toml", bare=True),
-        metavar="JOB.toml",
-        help="The job, for `elbowroom advise`; default: job.toml in the profile's folder.",
+    out: str | None = out_option(
+        Output(".toml", bare=True),
+        "The job, for `elbowroom advise`; default: job.toml in the profile's folder.",
+        "JOB.toml",
     )
     profile: str | None = option(metavar="P", help="Take this profile; run no program.")
     profile_out: str | None = option(

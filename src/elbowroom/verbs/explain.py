@@ -14,6 +14,7 @@ from elbowroom.errors import UsageError
 from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.quantities import format_size, parse_size
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
+from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,9 +47,7 @@ class Explain(Verb):
     name = "explain"
 
     runs: tuple[Run | Path | str, ...] = argument(metavar="RUN [RUN...]", nargs=-1, spread=True)
-    out: Path | str | None = option(
-        "-o", "--out", type=FIGURE, metavar="FILE", help="Draw a figure: .svg or .png."
-    )
+    out: Path | str | None = out_option(FIGURE, "Draw a figure: .svg or .png.")
     kernel: str | None = option(metavar="KERNEL", help="Explain this kernel's losses; default: triad first.")
     cores: int | None = option(type=click.IntRange(min=1), metavar="N", help="Number of computing cores.")
     size: int | None = option(

@@ -15,7 +15,7 @@ from elbowroom.cli.options import FIGURE, Output
 from elbowroom.errors import UsageError
 from elbowroom.quantities import format_size, parse_size
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
-from elbowroom.verbs.run_options import MODEL
+from elbowroom.verbs.run_options import MODEL, out_option
 
 if TYPE_CHECKING:
     from elbowroom.models.fit import FitDocument
@@ -137,13 +137,11 @@ class Fit(Verb):
     name = "fit"
 
     run: Run | Path | str | Sequence[Run | Path | str] = argument(metavar="RUN [RUN]...", nargs=-1)
-    out: Path | str | None = option(
-        "-o",
-        "--out",
+    out: Path | str | None = out_option(
+        Output(".json", bare=True),
+        "Default: models/NAME.json in the first run's folder.",
+        "M.json",
         positional=True,
-        type=Output(".json", bare=True),
-        metavar="M.json",
-        help="Default: models/NAME.json in the first run's folder.",
     )
     kernel: str | None = option(metavar="KERNEL", help="Computing kernel, if the run has several.")
     size: int | None = size_option("Message size, if the run has several: 64MB.")
@@ -219,13 +217,7 @@ class Evaluate(Verb):
 
     path: Path | str = argument(metavar="RUN")
     source: Path | str = argument(metavar="M.json|NAME")
-    out: Path | str | None = option(
-        "-o",
-        "--out",
-        type=FIGURE,
-        metavar="FIGURE",
-        help="Draw measured points and the model: .png or .svg.",
-    )
+    out: Path | str | None = out_option(FIGURE, "Draw measured points and the model: .png or .svg.", "FIGURE")
     stacked: bool = option(
         default=False, help="With -o: stack the measured bandwidths, with the model's named points."
     )

@@ -15,6 +15,7 @@ from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.quantities import number
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
+from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
     from elbowroom.models.threshold.law import Threshold
@@ -104,10 +105,8 @@ class FromRun(Verb):
     name = "machine from-run"
 
     run: Run | Path | str = argument(metavar="RUN")
-    out: str = option(
-        "-o", "--out", type=Output(".toml", bare=True), metavar="FILE.toml", required=True,
-        help="The file to write.",
-    )  # fmt: skip
+    out: str = out_option(Output(".toml", bare=True), "The file to write.", "FILE.toml", required=True,
+        )  # fmt: skip
 
     def do(self) -> Definition:
         """The machine; its file is written."""

@@ -185,12 +185,12 @@ def _contended(
     if isinstance(first, str) or isinstance(second, str):
         return Contended(notes=tuple(dict.fromkeys(notes)))
     _check_room(document, a, b, first.use, second.use)
-    found = share_node(document, first.use, second.use, cache)
+    sharing = share_node(document, first.use, second.use, cache)
     notes += [_source(name, use) for name, use in ((a, first), (b, second))]
-    notes += _cache_notes(a, b, first.use, second.use, cache, found)
+    notes += _cache_notes(a, b, first.use, second.use, cache, sharing)
     return Contended(
-        a=Factor(value=found.slower[0].value, low=found.slower[0].low, high=found.slower[0].high),
-        b=Factor(value=found.slower[1].value, low=found.slower[1].low, high=found.slower[1].high),
+        a=Factor(value=sharing.slower[0].value, low=sharing.slower[0].low, high=sharing.slower[0].high),
+        b=Factor(value=sharing.slower[1].value, low=sharing.slower[1].low, high=sharing.slower[1].high),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -217,11 +217,11 @@ def _source(name: str, known: _KnownUse) -> str:
 
 
 def _cache_notes(
-    a: str, b: str, first: NodeUse, second: NodeUse, cache: Cache | None, found: Sharing
+    a: str, b: str, first: NodeUse, second: NodeUse, cache: Cache | None, sharing: Sharing
 ) -> list[str]:
     if cache is None:
         return ["the last-level cache is left out: its size is not known (--llc SIZE)"]
-    if found.cache is None:
+    if sharing.cache is None:
         missing = [name for name, use in ((a, first), (b, second)) if use.reuse is None]
         return [
             f"the last-level cache is left out for {a} and {b}: what {' and '.join(dict.fromkeys(missing))} "
@@ -231,8 +231,8 @@ def _cache_notes(
         f"the last-level cache ({format_size(cache.size)}) serves {100 * alone:.0f} % of what {name} reuses "
         f"alone, {100 * beside:.0f} % beside {other} (the middle of two ways to replace lines)"
         for name, other, use, (alone, beside) in (
-            (a, b, first, found.cache[0]),
-            (b, a, second, found.cache[1]),
+            (a, b, first, sharing.cache[0]),
+            (b, a, second, sharing.cache[1]),
         )
         if use.reuse
     ]

@@ -22,7 +22,7 @@ from elbowroom.models.overlap.law import (
 )
 from elbowroom.quantities import number, parse_size
 from elbowroom.verbs.declaration import Verb, argument, option
-from elbowroom.verbs.run_options import MODEL
+from elbowroom.verbs.run_options import MODEL, out_option
 
 if TYPE_CHECKING:
     from elbowroom.models.overlap.fluid import PredictedStep
@@ -111,9 +111,7 @@ class Overlap(Verb):
     comm_bytes: str | None = option(metavar="SIZE", help="Bytes of the messages that arrive in a step: 64MB.")
     model: str | None = option(type=MODEL, help="Model to use; default: the best available.")
     faithful: bool = option(default=False, help="Use the thesis' equations exactly as printed.")
-    out: Path | str | None = option(
-        "-o", "--out", type=FIGURE, metavar="FILE", help="Draw a figure: .png or .svg."
-    )
+    out: Path | str | None = out_option(FIGURE, "Draw a figure: .png or .svg.")
     figure: FigureName | None = option(
         type=click.Choice(["plane", "time"]),
         help="With -o: the plane of times (default), or performance over time.",

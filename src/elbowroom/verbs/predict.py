@@ -16,7 +16,7 @@ from elbowroom.models.gpu.case import Direction as Way
 from elbowroom.models.load import Computing, Direction, Load, Messages, parse_group
 from elbowroom.quantities import format_size, number, parse_size, plural
 from elbowroom.verbs.declaration import Options, Verb, argument, included, option
-from elbowroom.verbs.run_options import MODEL
+from elbowroom.verbs.run_options import MODEL, out_option
 
 if TYPE_CHECKING:
     from elbowroom.models.load import LoadPrediction, Prediction
@@ -149,13 +149,7 @@ class Predict(Verb):
         metavar="LOAD.toml", help="Read the load from a file (`elbowroom help predict`)."
     )
     device: CaseOptions = included(CaseOptions)
-    out: str | None = option(
-        "-o",
-        "--out",
-        type=FIGURE,
-        metavar="FIGURE",
-        help="Draw the curves over the number of cores: .png or .svg.",
-    )
+    out: str | None = out_option(FIGURE, "Draw the curves over the number of cores: .png or .svg.", "FIGURE")
     stacked: bool = option(
         default=False, help="With -o: stack both bandwidths, with the model's named points."
     )

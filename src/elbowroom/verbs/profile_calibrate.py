@@ -14,11 +14,10 @@ from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import REPEAT, Output
 from elbowroom.errors import UsageError
 from elbowroom.launch.launchers import host_count
-from elbowroom.launch.launchers import names as launcher_names
 from elbowroom.quantities import format_size, number, parse_size
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
 from elbowroom.verbs.nic import EmulatedNic
-from elbowroom.verbs.run_options import Launching, split_list
+from elbowroom.verbs.run_options import Launching, launcher_help, out_option, split_list
 
 if TYPE_CHECKING:
     from elbowroom.launch.bench import Job
@@ -51,17 +50,8 @@ class CalibrateNic(Verb):
     )
     emulation: EmulatedNic = included(EmulatedNic)
     repeat: int = option(type=REPEAT, default=5, metavar="N", help="Repetitions.")
-    launching: Launching = included(
-        Launching,
-        own={
-            "launcher": {
-                "help": f"{', '.join(launcher_names())}; default: that of the allocation, else local."
-            }
-        },
-    )
-    out: Path | str | None = option(
-        "-o", "--out", type=Output(".json"), metavar="FILE", help="Write it for `show --curve`."
-    )
+    launching: Launching = included(Launching, own={"launcher": launcher_help()})
+    out: Path | str | None = out_option(Output(".json"), "Write it for `show --curve`.")
     dry_run: bool = dry_run_option()
     seconds: float = 0.1
 

@@ -15,6 +15,7 @@ from elbowroom.errors import UsageError
 from elbowroom.files import is_stdout
 from elbowroom.measure.formats import ENDINGS, FORMATS
 from elbowroom.verbs.declaration import Verb, argument, option
+from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
     from elbowroom.verbs.joined_runs import JoinedRuns
@@ -53,12 +54,8 @@ class WriteReport(_WriteFiles):
     name = "report"
 
     runs: tuple[str, ...] = argument(metavar="RUN [RUN]...", nargs=-1)
-    out: str | None = option(
-        "-o",
-        "--out",
-        type=Output(".html", ".htm", bare=True),
-        metavar="FILE",
-        help="Default: report.html in the run folder.",
+    out: str | None = out_option(
+        Output(".html", ".htm", bare=True), "Default: report.html in the run folder."
     )
     models: tuple[str, ...] = option(
         "--model",

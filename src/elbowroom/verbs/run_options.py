@@ -10,6 +10,7 @@ import click
 
 from elbowroom.cli.options import DURATION, REPEAT, RegistryChoice
 from elbowroom.errors import UsageError
+from elbowroom.launch.launchers import names as launcher_names
 from elbowroom.quantities import parse_cores, parse_size
 from elbowroom.verbs.declaration import Options, option
 
@@ -41,6 +42,16 @@ def _model_names() -> Sequence[str]:
 
 MODEL = RegistryChoice(_model_names)
 """A kind of model: the type of options that name one."""
+
+
+def out_option(kind: click.ParamType[Any], help: str, metavar: str = "FILE", **settings: Any) -> Any:
+    """The file that a command writes."""
+    return option("-o", "--out", type=kind, metavar=metavar, help=help, **settings)
+
+
+def launcher_help() -> dict[str, str]:
+    """Settings of --launcher in a command that has no page of its own on launchers."""
+    return {"help": f"{', '.join(launcher_names())}; default: that of the allocation, else local."}
 
 
 class Launching(Options):

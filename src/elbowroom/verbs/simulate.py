@@ -14,6 +14,7 @@ from elbowroom.errors import UsageError
 from elbowroom.quantities import format_size, number, parse_cores, parse_size
 from elbowroom.verbs.declaration import Verb, function_of, option
 from elbowroom.verbs.model_tables import shape_line
+from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
@@ -112,9 +113,7 @@ class Simulate(Verb):
         default=False, in_python=False, help="List the parameters of the node with their sources."
     )
     seed: int = option(type=click.IntRange(min=0, max=2**32 - 1), default=1, help="Seed of random numbers.")
-    out: Path | str | None = option(
-        "-o", "--out", type=FIGURE, metavar="FIGURE", help="Draw a figure (.png, .svg)."
-    )
+    out: Path | str | None = out_option(FIGURE, "Draw a figure (.png, .svg).", "FIGURE")
 
     def do(self) -> Simulated:
         """Both sides alone and together for each number of `cores` of the first socket (default: all) and

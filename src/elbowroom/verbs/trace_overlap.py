@@ -15,6 +15,7 @@ from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.quantities import number, span
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
+from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -50,12 +51,8 @@ class ReportOverlap(Verb):
         default=False, help="The time between a thread's calls of MPI is computation."
     )
     compare: bool = option(default=False, in_python=False, help="Compare two traces of one program.")
-    out: Path | str | None = option(
-        "-o",
-        "--out",
-        type=Output(".svg", ".png", ".html"),
-        metavar="FILE",
-        help="Draw a figure (.svg, .png), or write a page (.html).",
+    out: Path | str | None = out_option(
+        Output(".svg", ".png", ".html"), "Draw a figure (.svg, .png), or write a page (.html)."
     )
 
     def do(self) -> TraceOverlap:

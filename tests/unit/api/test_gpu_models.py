@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from elbowroom.api import gpu_models
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Core, Machine, NumaNode
 from elbowroom.models.base import Provenance
@@ -19,7 +18,7 @@ from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.gpu.samples import accelerator_runs
 from elbowroom.models.published import of_published
 from elbowroom.store.models import write_model
-from elbowroom.verbs import machine_models
+from elbowroom.verbs import gpu_models, machine_models
 from elbowroom.verbs.model_file import Model
 from gpu_results import Workload, result, side
 from gpu_samples import document, published_part, two_node_part

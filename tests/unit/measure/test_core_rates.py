@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from elbowroom.api import job_calibration
 from elbowroom.errors import UsageError
 from elbowroom.launch.modes import KernelRate
 from elbowroom.machine.layout import regular_machine
@@ -20,6 +19,7 @@ from elbowroom.models.fit import fit
 from elbowroom.models.node_sharing import NodeUse, share_node
 from elbowroom.models.run_data import FitData, layout_of
 from elbowroom.plan.kernels import find
+from elbowroom.verbs.colocate_measure import CalibrateForJobs, calibrate_for_jobs
 
 CORE, NODE, PEAK = 10_000.0, 15_000.0, 4_000.0
 """MB/s, MB/s, Mflop/s."""
@@ -120,11 +120,10 @@ def test_a_calibration_for_jobs_starts_the_probe_as_often_as_planned_and_says_ho
     def fitted(*_words: object, computing: Callable[[FitData], object], **_options: object) -> object:
         return computing(data())
 
-    monkeypatch.setattr(job_calibration, "open", lambda path: path)
-    monkeypatch.setattr(job_calibration, "_place", lambda *_words: ("probe", machine()))
-    monkeypatch.setattr(job_calibration, "kernel_rate", counted)
-    monkeypatch.setattr(job_calibration, "fit", fitted)
-    job_calibration.calibrate_for_jobs("run", repeat=3, tell=said.append)
+    monkeypatch.setattr(CalibrateForJobs, "_place", lambda *_words: ("run", "probe", machine()))
+    monkeypatch.setattr("elbowroom.launch.modes.kernel_rate", counted)
+    monkeypatch.setattr("elbowroom.verbs.fit.fit", fitted)
+    calibrate_for_jobs("run", repeat=3, tell=said.append)
     assert len(starts) == 3 * count_starts(2)
     assert said[0].startswith(f"measuring {len(starts)} repetitions, about ")
     assert said[-1].startswith(f"{len(starts)} of {len(starts)} repetitions")
