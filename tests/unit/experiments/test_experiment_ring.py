@@ -8,8 +8,8 @@ import pytest
 
 from elbowroom import api, experiments
 from elbowroom.errors import UsageError
+from elbowroom.experiments import ring
 from elbowroom.experiments.plans import Overrides, apply, load
-from elbowroom.experiments.ring import results as ring
 from elbowroom.plan.order import order_units, request
 from elbowroom.plan.validation import validate
 from elbowroom.points.point import Point, Steady

@@ -11,6 +11,7 @@ import msgspec
 
 from elbowroom.draw.figure import TextTable
 from elbowroom.errors import UsageError
+from elbowroom.experiments import ring
 from elbowroom.experiments.common.sentences import Values, nothing
 from elbowroom.experiments.diffusion import figures
 from elbowroom.experiments.diffusion.points import NAME
@@ -25,7 +26,6 @@ from elbowroom.experiments.diffusion.steps import (
     sentence,
 )
 from elbowroom.experiments.experiment import JoinedResults, RunPart
-from elbowroom.experiments.ring import results as ring
 from elbowroom.machine.topology import Machine
 from elbowroom.points.point import running
 from elbowroom.points.steps import CELL_FLOPS, ApplicationSteps

@@ -18,7 +18,7 @@ from statistics import mean
 import msgspec
 import numpy as np
 
-from elbowroom.experiments.ring.results import loss
+from elbowroom.experiments.ring import loss
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.points.point import running
 from elbowroom.points.steps import CELL_FLOPS, ApplicationSteps, Losses

@@ -179,23 +179,20 @@ def _contrast(points: Sequence[PointResult]) -> Finding | None:
             "Only the kernel whose arrays stay in the last-level cache shows interference: computation and "
             "communication share that cache, while neither the memory bus nor the cores are contended."
         )
-        return Finding(key="contrast", level="note", text=text, points=ids)
-    if not any(hurt):
-        return Finding(
-            key="contrast", level="note", text="Neither memory nor cores are contended.", points=ids
-        )
-    if hurt[1]:
+    elif not any(hurt):
+        text = "Neither memory nor cores are contended."
+    elif hurt[1]:
         text = (
             "A kernel that uses no memory shows interference too, so memory is not the only cause: cores, "
             "their frequency or other processes play a part."
         )
-        return Finding(key="contrast", level="note", text=text, points=ids)
-    both_sides = any(hit(item, "comp") and hit(item, "comm") for item in memory)
-    regime = "both sides lose, as they do where memory saturates" if both_sides else "only one side loses"
-    text = (
-        "Only kernels that use memory show interference, so it comes from caches and memory, not from "
-        f"the cores; {regime}."
-    )
+    else:
+        both_sides = any(hit(item, "comp") and hit(item, "comm") for item in memory)
+        loss = "both sides lose, as they do where memory saturates" if both_sides else "only one side loses"
+        text = (
+            "Only kernels that use memory show interference, so it comes from caches and memory, not from "
+            f"the cores; {loss}."
+        )
     return Finding(key="contrast", level="note", text=text, points=ids)
 
 

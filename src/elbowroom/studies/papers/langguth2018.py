@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from elbowroom.experiments.diffusion.steps import StepRow, rows
-from elbowroom.experiments.ring.results import loss as loss_ratio
+from elbowroom.experiments.ring import loss as loss_ratio
 from elbowroom.machine.topology import Machine
 from elbowroom.points.point import running
 from elbowroom.points.steps import ApplicationSteps
