@@ -19,7 +19,29 @@
 #include "observe/processor_events.hpp"
 
 namespace elbowroom {
+// Not of this file alone: the observer has members of these types.
+namespace observation {
+
+// What the kernel has counted so far.
+struct Counts {
+  std::map<int, double> steal;
+  std::map<int, std::uint64_t> interrupts;
+  std::map<int, std::int64_t> khz;
+  std::optional<MemoryBytes> memory;
+};
+
+// One thread that takes part: what it had counted when it joined, and what it left with.
+struct Member {
+  ThreadCounts before;
+  Counter migrations = migration_counter();
+  std::optional<ThreadCounters> counters;
+};
+
+}  // namespace observation
+
 namespace {
+
+using namespace observation;
 
 using nlohmann::json;
 
@@ -46,14 +68,6 @@ std::vector<int> every_core() {
   }
   return numbers;
 }
-
-// What the kernel has counted so far.
-struct Counts {
-  std::map<int, double> steal;
-  std::map<int, std::uint64_t> interrupts;
-  std::map<int, std::int64_t> khz;
-  std::optional<MemoryBytes> memory;
-};
 
 Counts count_now(const std::vector<int>& cores, const SystemRoots& roots = {}) {
   Counts counts;
@@ -83,13 +97,6 @@ std::optional<Value> growth(const std::map<int, Value>& before, const std::map<i
   }
   return units.empty() ? std::nullopt : std::optional(sum);
 }
-
-// One thread that takes part: what it had counted when it joined, and what it left with.
-struct Member {
-  ThreadCounts before;
-  Counter migrations = migration_counter();
-  std::optional<ThreadCounters> counters;
-};
 
 json available(const std::string& refusal) {
   return refusal.empty() ? json{{"status", "ok"}} : json{{"status", "n/a"}, {"reason", refusal}};

@@ -15,15 +15,15 @@ constexpr std::size_t kRingBytes = std::size_t{32} << 20;
 // Of no category: never recorded.
 constexpr elbow_trace_type kOff{};
 
-constexpr auto kKinds = static_cast<std::size_t>(Traced::count);
-std::array<const elbow_trace_type*, kKinds> types = [] {
-  std::array<const elbow_trace_type*, kKinds> none{};
+constexpr auto kTracedKinds = static_cast<std::size_t>(Traced::count);
+std::array<const elbow_trace_type*, kTracedKinds> types = [] {
+  std::array<const elbow_trace_type*, kTracedKinds> none{};
   none.fill(&kOff);
   return none;
 }();
 std::atomic<bool> on{false};
-std::mutex named_mutex;
-std::map<std::string, const elbow_trace_type*> named;
+std::mutex types_mutex;
+std::map<std::string, const elbow_trace_type*> types_by_name;
 
 const elbow_trace_type* new_type(const char* name, const char* category, const char* first, const char* second) {
   const elbow_trace_type* type = elbow_trace_type_new(name, elbow_trace_category(category), nullptr, first, second);
@@ -32,8 +32,8 @@ const elbow_trace_type* new_type(const char* name, const char* category, const c
 
 const elbow_trace_type* by_name(const std::string& name, const char* category, const char* first, const char* second) {
   if (!tracing()) return &kOff;
-  const std::lock_guard lock(named_mutex);
-  const elbow_trace_type*& type = named[name];
+  const std::lock_guard lock(types_mutex);
+  const elbow_trace_type*& type = types_by_name[name];
   if (type == nullptr) type = new_type(name.c_str(), category, first, second);
   return type;
 }

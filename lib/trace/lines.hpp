@@ -32,7 +32,8 @@ template <typename Item>
 std::string json_array(std::size_t count, Item item) {
   std::string all = "[";
   for (std::size_t i = 0; i < count; ++i) {
-    all += (i > 0 ? "," : "") + item(i);
+    all += i > 0 ? "," : "";
+    all += item(i);
   }
   return all + "]";
 }
