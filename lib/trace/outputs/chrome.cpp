@@ -36,12 +36,11 @@ std::string quoted(std::string_view text) {
   return json + '"';
 }
 
-class Chrome : public Sink {
+class Chrome : public Viewer {
  public:
   explicit Chrome(const std::string& path) : file_(path) {}
 
   void begin(const MergedJob& job) override;
-  void event(const MergedEvent& event) override;
   void message(const MergedMessage& message) override;
   void gap(const MergedGap& gap) override;
   void end() override;
@@ -59,15 +58,13 @@ class Chrome : public Sink {
   void flags(const MergedEvent& e);
   void text(const MergedEvent& e);
   void finish(bool with_arguments);
-  void opens(std::uint32_t thread, const Span& span, const MergedEvent& e, bool again);
-  void ends(const MergedEvent& e);
-  void instant(const MergedEvent& e, std::string_view unpaired);
-  void message_end(const MergedEvent& e);
-  void counts(const MergedEvent& e);
+  void opens(const MergedEvent& e, const Span& span, bool again) override;
+  void closes(const MergedEvent& e, const Span& span, bool interrupted) override;
+  void instant(const MergedEvent& e, const char* unpaired) override;
+  void message_end(const MergedEvent& e) override;
+  void counts(const MergedEvent& e) override;
 
   WholeFile file_;
-  const MergedJob* job_ = nullptr;
-  std::unique_ptr<Spans> spans_;
   std::unique_ptr<Texts> texts_;
   std::vector<std::string> threads_;                              // of each: "pid":1,"tid":2
   std::vector<std::string> names_;                                // of each type: "name":"solve","cat":"task"
@@ -82,8 +79,7 @@ class Chrome : public Sink {
 };
 
 void Chrome::begin(const MergedJob& job) {
-  job_ = &job;
-  spans_ = std::make_unique<Spans>(job);
+  Viewer::begin(job);
   texts_ = std::make_unique<Texts>(job);
   for (const MergedType& type : job.types) {
     categories_.push_back("\"cat\":" + quoted(job.categories[type.category]));
@@ -164,7 +160,7 @@ void Chrome::number(std::string_view key, std::uint64_t value) {
 }
 
 void Chrome::fields(const Span& span) {
-  const std::array<std::uint64_t, 3> values = {span.small, span.first, span.second};
+  const auto values = span.values();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!fields_[span.type][i].empty()) {
       number(fields_[span.type][i], values[i]);
@@ -199,10 +195,9 @@ void Chrome::finish(bool with_arguments) {
   line_.clear();
 }
 
-// `again`: what went on around an end that was not its own is begun anew.
-void Chrome::opens(std::uint32_t thread, const Span& span, const MergedEvent& e, bool again) {
-  start('B', thread, e.time);
-  named(thread, span.type, span.first);
+void Chrome::opens(const MergedEvent& e, const Span& span, bool again) {
+  start('B', e.thread, e.time);
+  named(e.thread, span.type, span.first);
   arguments();
   fields(span);
   if (again) {
@@ -215,43 +210,32 @@ void Chrome::opens(std::uint32_t thread, const Span& span, const MergedEvent& e,
   finish(true);
 }
 
-void Chrome::ends(const MergedEvent& e) {
-  const std::ptrdiff_t which = spans_->ending(e);
-  if (which < 0) {
-    spans_->end(e, which);
-    instant(e, "\"end\"");
+void Chrome::closes(const MergedEvent& e, const Span& span, bool interrupted) {
+  start('E', e.thread, e.time);
+  if (interrupted) {
+    line_ << ",\"args\":{\"interrupted\":true";
+    finish(true);
     return;
   }
-  const std::vector<Span>& open = spans_->open(e.thread);
-  for (std::ptrdiff_t i = 0; i < which; ++i) {
-    start('E', e.thread, e.time) << ",\"args\":{\"interrupted\":true";
-    finish(true);
-  }
-  const Span span = open[open.size() - 1 - static_cast<std::size_t>(which)];
-  start('E', e.thread, e.time);
   named(e.thread, e.type, span.first);
-  if (e.small != span.small || e.first != span.first || e.second != span.second) {
+  const Span ended{e.type, e.small, e.first, e.second, e.time};
+  const bool differs = ended.values() != span.values();
+  if (differs) {
     arguments();
-    fields({e.type, e.small, e.first, e.second, e.time});
-    finish(true);
-  } else {
-    finish(false);
+    fields(ended);
   }
-  spans_->end(e, which);
-  for (std::size_t i = open.size() - static_cast<std::size_t>(which); i < open.size(); ++i) {
-    opens(e.thread, open[i], e, true);
-  }
+  finish(differs);
 }
 
-void Chrome::instant(const MergedEvent& e, std::string_view unpaired) {
+void Chrome::instant(const MergedEvent& e, const char* unpaired) {
   start('i', e.thread, e.time) << ",\"s\":\"t\"";
   named(e.thread, e.type, e.first);
   arguments();
   fields({e.type, e.small, e.first, e.second, e.time});
   flags(e);
-  if (!unpaired.empty()) {
+  if (unpaired != nullptr) {
     argument("\"unpaired\"");
-    line_ << unpaired;
+    line_ << '"' << unpaired << '"';
   }
   text(e);
   finish(true);
@@ -284,23 +268,6 @@ void Chrome::counts(const MergedEvent& e) {
   start('C', e.thread, e.time) << ',' << names_[e.type] << ",\"id\":" << id
                                << ",\"args\":{\"value\":" << static_cast<std::int64_t>(e.first);
   finish(true);
-}
-
-void Chrome::event(const MergedEvent& e) {
-  switch (e.kind) {
-    case ELBOW_TRACE_BEGIN:
-      if (spans_->begin(e)) {
-        opens(e.thread, spans_->open(e.thread).back(), e, false);
-      } else {
-        instant(e, "\"begin\"");
-      }
-      break;
-    case ELBOW_TRACE_END: ends(e); break;
-    case ELBOW_TRACE_COUNTER: counts(e); break;
-    case ELBOW_TRACE_SEND:
-    case ELBOW_TRACE_RECEIVE: message_end(e); break;
-    default: instant(e, {});
-  }
 }
 
 void Chrome::message(const MergedMessage& message) {

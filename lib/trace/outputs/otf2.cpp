@@ -25,13 +25,12 @@ struct ProcessClock {
   std::vector<MergedSync> offsets;  // rising; without any, the one of the first event
 };
 
-class Otf2 : public Sink {
+class Otf2 : public Viewer {
  public:
   explicit Otf2(const std::string& path)
       : archive_(path), attributes_(OTF2_AttributeList_New(), &OTF2_AttributeList_Delete) {}
 
   void begin(const MergedJob& job) override;
-  void event(const MergedEvent& event) override;
   void message(const MergedMessage& /*message*/) override {}  // readers match the events
   void gap(const MergedGap& gap) override;
   void end() override;
@@ -58,22 +57,21 @@ class Otf2 : public Sink {
   }
   OTF2_StringRef flag_names(std::uint8_t flags, std::string text);
   void fields(const Span& span);
-  void flags(const MergedEvent& e, const char* more);
+  void flags(const MergedEvent& e, const std::string& more);
   void text(const MergedEvent& e);
-  void opens(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const MergedEvent& e, bool again);
-  void closes(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const char* why);
-  void ends(const MergedEvent& e);
-  void instant(const MergedEvent& e, const char* unpaired);
-  void message_end(const MergedEvent& e);
-  void counts(const MergedEvent& e);
+  void opens(const MergedEvent& e, const Span& span, bool again) override;
+  void closes(const MergedEvent& e, const Span& span, bool interrupted) override;
+  void leave(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const char* why);
+  void instant(const MergedEvent& e, const char* unpaired) override;
+  void pass(const MergedEvent& e, OTF2_TimeStamp time);
+  void message_end(const MergedEvent& e) override;
+  void counts(const MergedEvent& e) override;
   void write_gap(const MergedGap& gap);
   void write_waiting(std::uint32_t rank);
   void write_offsets();
 
   Otf2Archive archive_;
   std::unique_ptr<OTF2_AttributeList, OTF2_ErrorCode (*)(OTF2_AttributeList*)> attributes_;
-  const MergedJob* job_ = nullptr;
-  std::unique_ptr<Spans> spans_;
   std::unique_ptr<Otf2Definitions> definitions_;
   std::vector<ProcessClock> clocks_;  // of each rank
   std::vector<Location> locations_;
@@ -84,8 +82,7 @@ class Otf2 : public Sink {
 };
 
 void Otf2::begin(const MergedJob& job) {
-  job_ = &job;
-  spans_ = std::make_unique<Spans>(job);
+  Viewer::begin(job);
   definitions_ = std::make_unique<Otf2Definitions>(job);
   for (const MergedRank& rank : job.ranks) {
     ProcessClock clock{{rank.counter, rank.start_ticks, rank.start_ns, rank.scale}, {}};
@@ -159,7 +156,7 @@ std::int64_t Otf2::uncorrected(const ProcessClock& clock, std::int64_t time) con
 }
 
 void Otf2::fields(const Span& span) {
-  const std::array<std::uint64_t, 3> values = {span.small, span.first, span.second};
+  const auto values = span.values();
   const auto& names = definitions_->fields(span.type);
   for (std::size_t i = 0; i < values.size(); ++i) {
     // Two fields of one name are one attribute: the first is told.
@@ -181,11 +178,11 @@ OTF2_StringRef Otf2::flag_names(std::uint8_t flags, std::string text) {
   return definitions_->string(text);
 }
 
-void Otf2::flags(const MergedEvent& e, const char* more) {
-  if (e.flags == 0 && more == nullptr) {
+void Otf2::flags(const MergedEvent& e, const std::string& more) {
+  if (e.flags == 0 && more.empty()) {
     return;
   }
-  if (more != nullptr) {
+  if (!more.empty()) {
     return add_string(Otf2Attribute::kFlags, flag_names(e.flags, more));
   }
   std::optional<OTF2_StringRef>& known = flag_names_[e.flags % flag_names_.size()];
@@ -204,20 +201,20 @@ void Otf2::text(const MergedEvent& e) {
   }
 }
 
-// `again`: what went on around an end that was not its own is begun anew.
-void Otf2::opens(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const MergedEvent& e, bool again) {
+void Otf2::opens(const MergedEvent& e, const Span& span, bool again) {
+  const OTF2_TimeStamp time = local(e);
   fields(span);
   if (again) {
     add_string(Otf2Attribute::kFlags, definitions_->string("continued"));
   } else {
-    flags(e, nullptr);
+    flags(e, {});
     text(e);
   }
-  archive_.check(
-      OTF2_EvtWriter_Enter(locations_[thread].writer, list(), time, definitions_->span(thread, span.type, span.first)));
+  archive_.check(OTF2_EvtWriter_Enter(locations_[e.thread].writer, list(), time,
+                                      definitions_->span(e.thread, span.type, span.first)));
 }
 
-void Otf2::closes(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const char* why) {
+void Otf2::leave(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const char* why) {
   if (why != nullptr) {
     add_string(Otf2Attribute::kFlags, definitions_->string(why));
   }
@@ -225,34 +222,25 @@ void Otf2::closes(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, c
       OTF2_EvtWriter_Leave(locations_[thread].writer, list(), time, definitions_->span(thread, span.type, span.first)));
 }
 
-void Otf2::ends(const MergedEvent& e) {
-  const std::ptrdiff_t which = spans_->ending(e);
-  if (which < 0) {
-    spans_->end(e, which);
-    instant(e, "unpaired_end");
-    return;
-  }
+void Otf2::closes(const MergedEvent& e, const Span& span, bool interrupted) {
   const OTF2_TimeStamp time = local(e);
-  const std::vector<Span>& open = spans_->open(e.thread);
-  const std::size_t own = open.size() - 1 - static_cast<std::size_t>(which);
-  for (std::size_t i = open.size() - 1; i > own; --i) {
-    closes(e.thread, time, open[i], "interrupted");
+  const Span ended{e.type, e.small, e.first, e.second, e.time};
+  if (!interrupted && ended.values() != span.values()) {
+    fields(ended);
   }
-  if (e.small != open[own].small || e.first != open[own].first || e.second != open[own].second) {
-    fields({e.type, e.small, e.first, e.second, e.time});
-  }
-  closes(e.thread, time, open[own], nullptr);
-  spans_->end(e, which);
-  for (std::size_t i = own; i < open.size(); ++i) {
-    opens(e.thread, time, open[i], e, true);
-  }
+  leave(e.thread, time, span, interrupted ? "interrupted" : nullptr);
 }
 
 void Otf2::instant(const MergedEvent& e, const char* unpaired) {
   const OTF2_TimeStamp time = local(e);
   fields({e.type, e.small, e.first, e.second, e.time});
-  flags(e, unpaired);
+  flags(e, unpaired == nullptr ? "" : std::string("unpaired_") + unpaired);
   text(e);
+  pass(e, time);
+}
+
+// A region that is left when it is entered.
+void Otf2::pass(const MergedEvent& e, OTF2_TimeStamp time) {
   const OTF2_RegionRef region = definitions_->instant(e.type);
   archive_.check(OTF2_EvtWriter_Enter(locations_[e.thread].writer, list(), time, region));
   archive_.check(OTF2_EvtWriter_Leave(locations_[e.thread].writer, nullptr, time, region));
@@ -269,10 +257,7 @@ void Otf2::message_end(const MergedEvent& e) {
     add(Otf2Attribute::kBytes, e.second);
     const OTF2_TimeStamp time = local(e);
     flags(e, sent ? "send" : "receive");
-    const OTF2_RegionRef region = definitions_->instant(e.type);
-    archive_.check(OTF2_EvtWriter_Enter(locations_[e.thread].writer, list(), time, region));
-    archive_.check(OTF2_EvtWriter_Leave(locations_[e.thread].writer, nullptr, time, region));
-    return;
+    return pass(e, time);
   }
   const OTF2_TimeStamp time = local(e);
   std::optional<OTF2_StringRef>& name = type_names_[e.type];
@@ -284,7 +269,7 @@ void Otf2::message_end(const MergedEvent& e) {
   if (e.sequence != 0) {
     add(Otf2Attribute::kSequence, e.sequence);
   }
-  flags(e, nullptr);
+  flags(e, {});
   const auto write = sent ? &OTF2_EvtWriter_MpiSend : &OTF2_EvtWriter_MpiRecv;
   archive_.check(write(locations_[e.thread].writer, list(), time, peer_of(e),
                        definitions_->communicator(communicator_of(e)), e.small, e.second));
@@ -297,23 +282,6 @@ void Otf2::counts(const MergedEvent& e) {
   const OTF2_TimeStamp time = local(e);
   archive_.check(OTF2_EvtWriter_Metric(locations_[e.thread].writer, nullptr, time,
                                        definitions_->counter(e.type, e.small), 1, &type, &value));
-}
-
-void Otf2::event(const MergedEvent& e) {
-  switch (e.kind) {
-    case ELBOW_TRACE_BEGIN:
-      if (spans_->begin(e)) {
-        opens(e.thread, local(e), spans_->open(e.thread).back(), e, false);
-      } else {
-        instant(e, "unpaired_begin");
-      }
-      break;
-    case ELBOW_TRACE_END: ends(e); break;
-    case ELBOW_TRACE_COUNTER: counts(e); break;
-    case ELBOW_TRACE_SEND:
-    case ELBOW_TRACE_RECEIVE: message_end(e); break;
-    default: instant(e, nullptr);
-  }
 }
 
 void Otf2::gap(const MergedGap& gap) {
@@ -381,9 +349,9 @@ void Otf2::end() {
     write_waiting(rank);
   }
   for (std::uint32_t thread = 0; thread < job_->threads.size(); ++thread) {
-    const std::vector<Span>& open = spans_->open(thread);
-    for (std::size_t i = open.size(); i-- > 0;) {
-      closes(thread, static_cast<OTF2_TimeStamp>(locations_[thread].last), open[i], "unpaired_begin");
+    const std::vector<Span>& spans = open(thread);
+    for (std::size_t i = spans.size(); i-- > 0;) {
+      leave(thread, static_cast<OTF2_TimeStamp>(locations_[thread].last), spans[i], "unpaired_begin");
     }
   }
   const std::vector<std::uint64_t> events = archive_.close_events(locations_.size());

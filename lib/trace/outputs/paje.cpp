@@ -20,12 +20,15 @@
 namespace elbowroom::trace {
 namespace {
 
-class Paje : public Sink {
+class Paje : public Viewer {
  public:
   explicit Paje(const std::string& path) : file_(path) {}
 
   void begin(const MergedJob& job) override;
-  void event(const MergedEvent& event) override;
+  void event(const MergedEvent& e) override {
+    gaps_until(e.time);
+    Viewer::event(e);
+  }
   void message(const MergedMessage& /*message*/) override {}  // its events have been told, with its number
   void gap(const MergedGap& gap) override { gaps_.push(gap); }
   void end() override;
@@ -56,18 +59,15 @@ class Paje : public Sink {
   Value value(std::uint32_t thread, std::uint32_t type, std::uint64_t first);
   void fields(const Span& span);
   void flags(const MergedEvent& e, std::string_view more);
-  void opens(std::uint32_t thread, const Span& span, const MergedEvent& e, bool again);
-  void closes(std::uint32_t thread, std::int64_t time);
-  void ends(const MergedEvent& e);
-  void instant(const MergedEvent& e, std::string_view unpaired);
-  void message_end(const MergedEvent& e);
+  void opens(const MergedEvent& e, const Span& span, bool again) override;
+  void closes(const MergedEvent& e, const Span& span, bool interrupted) override;
+  void instant(const MergedEvent& e, const char* unpaired) override;
+  void message_end(const MergedEvent& e) override;
   void link(bool start, std::uint32_t thread, std::uint64_t message, std::uint64_t bytes);
-  void counts(const MergedEvent& e);
+  void counts(const MergedEvent& e) override;
   void close_links();
 
   WholeFile file_;
-  const MergedJob* job_ = nullptr;
-  std::unique_ptr<Spans> spans_;
   std::unique_ptr<Texts> texts_;
   std::map<std::array<std::uint32_t, 2>, std::size_t> counters_;  // of a type and `which`: the variable's number
   std::unordered_map<std::string_view, std::size_t> names_;       // of tasks
@@ -79,8 +79,7 @@ class Paje : public Sink {
 };
 
 void Paje::begin(const MergedJob& job) {
-  job_ = &job;
-  spans_ = std::make_unique<Spans>(job);
+  Viewer::begin(job);
   texts_ = std::make_unique<Texts>(job);
   for (const std::string& warning : job.warnings) {
     line_ << "# " << paje_quoted(warning);
@@ -138,7 +137,7 @@ Paje::Value Paje::value(std::uint32_t thread, std::uint32_t type, std::uint64_t 
 }
 
 void Paje::fields(const Span& span) {
-  const std::array<std::uint64_t, 3> values = {span.small, span.first, span.second};
+  const auto values = span.values();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!job_->types[span.type].fields[i].empty()) {
       line_ << ' ' << values[i];
@@ -159,10 +158,9 @@ void Paje::flags(const MergedEvent& e, std::string_view more) {
   line_ << (more_attributes ? "" : "-");
 }
 
-// `again`: what went on around an end that was not its own is begun anew.
-void Paje::opens(std::uint32_t thread, const Span& span, const MergedEvent& e, bool again) {
-  const Value named = value(thread, span.type, span.first);
-  start(paje::kPush + 2 * static_cast<int>(span.type), e.time) << " S t" << thread << ' ';
+void Paje::opens(const MergedEvent& e, const Span& span, bool again) {
+  const Value named = value(e.thread, span.type, span.first);
+  start(paje::kPush + 2 * static_cast<int>(span.type), e.time) << " S t" << e.thread << ' ';
   if (named.kind == 0) {
     line_ << paje_quoted(named.text);
   } else {
@@ -174,32 +172,15 @@ void Paje::opens(std::uint32_t thread, const Span& span, const MergedEvent& e, b
   write();
 }
 
-void Paje::closes(std::uint32_t thread, std::int64_t time) {
-  start(paje::kPop, time) << " S t" << thread;
+void Paje::closes(const MergedEvent& e, const Span& /*span*/, bool /*interrupted*/) {
+  start(paje::kPop, e.time) << " S t" << e.thread;
   write();
 }
 
-void Paje::ends(const MergedEvent& e) {
-  const std::ptrdiff_t which = spans_->ending(e);
-  if (which < 0) {
-    spans_->end(e, which);
-    instant(e, "unpaired_end");
-    return;
-  }
-  for (std::ptrdiff_t i = 0; i <= which; ++i) {
-    closes(e.thread, e.time);
-  }
-  spans_->end(e, which);
-  const std::vector<Span>& open = spans_->open(e.thread);
-  for (std::size_t i = open.size() - static_cast<std::size_t>(which); i < open.size(); ++i) {
-    opens(e.thread, open[i], e, true);
-  }
-}
-
-void Paje::instant(const MergedEvent& e, std::string_view unpaired) {
+void Paje::instant(const MergedEvent& e, const char* unpaired) {
   start(paje::kPush + 1 + 2 * static_cast<int>(e.type), e.time) << " E t" << e.thread << " e" << e.type;
   fields({e.type, e.small, e.first, e.second, e.time});
-  flags(e, unpaired);
+  flags(e, unpaired == nullptr ? std::string() : std::string("unpaired_") + unpaired);
   write();
 }
 
@@ -243,24 +224,6 @@ void Paje::counts(const MergedEvent& e) {
   start(paje::kSetVariable, e.time) << " v" << counter->second << " t" << e.thread << ' '
                                     << static_cast<std::int64_t>(e.first);
   write();
-}
-
-void Paje::event(const MergedEvent& e) {
-  gaps_until(e.time);
-  switch (e.kind) {
-    case ELBOW_TRACE_BEGIN:
-      if (spans_->begin(e)) {
-        opens(e.thread, spans_->open(e.thread).back(), e, false);
-      } else {
-        instant(e, "unpaired_begin");
-      }
-      break;
-    case ELBOW_TRACE_END: ends(e); break;
-    case ELBOW_TRACE_COUNTER: counts(e); break;
-    case ELBOW_TRACE_SEND:
-    case ELBOW_TRACE_RECEIVE: message_end(e); break;
-    default: instant(e, {});
-  }
 }
 
 void Paje::close_links() {

@@ -17,12 +17,11 @@ namespace {
 
 constexpr std::uint64_t kJobTrack = 1;
 
-class Perfetto : public Sink {
+class Perfetto : public Viewer {
  public:
   explicit Perfetto(const std::string& path) : packets_(path) {}
 
   void begin(const MergedJob& job) override;
-  void event(const MergedEvent& event) override;
   void message(const MergedMessage& /*message*/) override {}  // its events have been told, with its number
   void gap(const MergedGap& gap) override;
   void end() override { packets_.keep(); }
@@ -40,15 +39,13 @@ class Perfetto : public Sink {
   Name named(std::uint32_t thread, std::uint32_t type, std::uint64_t first);
   void put(PerfettoWriter& event, const Name& name, std::uint32_t type) const;
   void say_fields(PerfettoWriter& event, const Span& span) const;
-  void opens(std::uint32_t thread, const Span& span, const MergedEvent& e, bool again);
-  void ends(const MergedEvent& e);
-  void instant(const MergedEvent& e, const char* unpaired);
-  void message_end(const MergedEvent& e);
-  void counts(const MergedEvent& e);
+  void opens(const MergedEvent& e, const Span& span, bool again) override;
+  void closes(const MergedEvent& e, const Span& span, bool interrupted) override;
+  void instant(const MergedEvent& e, const char* unpaired) override;
+  void message_end(const MergedEvent& e) override;
+  void counts(const MergedEvent& e) override;
 
   PerfettoPackets packets_;
-  const MergedJob* job_ = nullptr;
-  std::unique_ptr<Spans> spans_;
   std::unique_ptr<Texts> texts_;
   std::vector<std::array<std::uint64_t, 3>> fields_;      // of each type: annotation names, 0: none
   std::vector<std::array<std::uint64_t, 3>> end_fields_;  // "cells at end"
@@ -79,8 +76,7 @@ void Perfetto::intern(const std::vector<std::string>& fields) {
 }
 
 void Perfetto::begin(const MergedJob& job) {
-  job_ = &job;
-  spans_ = std::make_unique<Spans>(job);
+  Viewer::begin(job);
   texts_ = std::make_unique<Texts>(job);
   std::unordered_map<std::string, std::uint64_t> iids;
   std::vector<std::string> names;
@@ -172,7 +168,7 @@ void Perfetto::put(PerfettoWriter& event, const Name& name, std::uint32_t type) 
 }
 
 void Perfetto::say_fields(PerfettoWriter& event, const Span& span) const {
-  const std::array<std::uint64_t, 3> values = {span.small, span.first, span.second};
+  const auto values = span.values();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (fields_[span.type][i] != 0) {
       annotate(event, fields_[span.type][i], annotation::kUnsigned, values[i]);
@@ -180,10 +176,9 @@ void Perfetto::say_fields(PerfettoWriter& event, const Span& span) const {
   }
 }
 
-// `again`: what went on around an end that was not its own is begun anew.
-void Perfetto::opens(std::uint32_t thread, const Span& span, const MergedEvent& e, bool again) {
-  const Name name = named(thread, span.type, span.first);
-  packets_.event(e.time, threads_[thread], track_event::kBegin, [&](PerfettoWriter& event) {
+void Perfetto::opens(const MergedEvent& e, const Span& span, bool again) {
+  const Name name = named(e.thread, span.type, span.first);
+  packets_.event(e.time, threads_[e.thread], track_event::kBegin, [&](PerfettoWriter& event) {
     put(event, name, span.type);
     say_fields(event, span);
     if (again) {
@@ -198,21 +193,13 @@ void Perfetto::opens(std::uint32_t thread, const Span& span, const MergedEvent& 
   });
 }
 
-void Perfetto::ends(const MergedEvent& e) {
-  const std::ptrdiff_t which = spans_->ending(e);
-  if (which < 0) {
-    spans_->end(e, which);
-    instant(e, "end");
-    return;
-  }
-  const std::vector<Span>& open = spans_->open(e.thread);
-  for (std::ptrdiff_t i = 0; i < which; ++i) {
-    packets_.event(e.time, threads_[e.thread], track_event::kEnd,
-                   [](PerfettoWriter& event) { annotate(event, Annotation::kInterrupted, annotation::kBool, 1); });
-  }
-  const Span span = open[open.size() - 1 - static_cast<std::size_t>(which)];
+void Perfetto::closes(const MergedEvent& e, const Span& span, bool interrupted) {
   packets_.event(e.time, threads_[e.thread], track_event::kEnd, [&](PerfettoWriter& event) {
-    const std::array<std::uint64_t, 3> before = {span.small, span.first, span.second};
+    if (interrupted) {
+      annotate(event, Annotation::kInterrupted, annotation::kBool, 1);
+      return;
+    }
+    const auto before = span.values();
     const std::array<std::uint64_t, 3> now = {e.small, e.first, e.second};
     for (std::size_t i = 0; i < now.size(); ++i) {
       if (end_fields_[e.type][i] != 0 && now[i] != before[i]) {
@@ -220,10 +207,6 @@ void Perfetto::ends(const MergedEvent& e) {
       }
     }
   });
-  spans_->end(e, which);
-  for (std::size_t i = open.size() - static_cast<std::size_t>(which); i < open.size(); ++i) {
-    opens(e.thread, open[i], e, true);
-  }
 }
 
 void Perfetto::instant(const MergedEvent& e, const char* unpaired) {
@@ -278,23 +261,6 @@ void Perfetto::counts(const MergedEvent& e) {
     put(event, {e.type + 1ULL, {}}, e.type);
     event.add_int64(track_event::kCounterValue, static_cast<std::int64_t>(e.first));
   });
-}
-
-void Perfetto::event(const MergedEvent& e) {
-  switch (e.kind) {
-    case ELBOW_TRACE_BEGIN:
-      if (spans_->begin(e)) {
-        opens(e.thread, spans_->open(e.thread).back(), e, false);
-      } else {
-        instant(e, "begin");
-      }
-      break;
-    case ELBOW_TRACE_END: ends(e); break;
-    case ELBOW_TRACE_COUNTER: counts(e); break;
-    case ELBOW_TRACE_SEND:
-    case ELBOW_TRACE_RECEIVE: message_end(e); break;
-    default: instant(e, nullptr);
-  }
 }
 
 void Perfetto::gap(const MergedGap& gap) {

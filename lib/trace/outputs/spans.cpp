@@ -42,4 +42,45 @@ void Spans::end(const MergedEvent& event, std::ptrdiff_t which) {
   }
 }
 
+void Viewer::begin(const MergedJob& job) {
+  job_ = &job;
+  spans_.emplace(job);
+}
+
+void Viewer::event(const MergedEvent& e) {
+  switch (e.kind) {
+    case ELBOW_TRACE_BEGIN:
+      if (spans_->begin(e)) {
+        opens(e, open(e.thread).back(), false);
+      } else {
+        instant(e, "begin");
+      }
+      break;
+    case ELBOW_TRACE_END: ends(e); break;
+    case ELBOW_TRACE_COUNTER: counts(e); break;
+    case ELBOW_TRACE_SEND:
+    case ELBOW_TRACE_RECEIVE: message_end(e); break;
+    default: instant(e, nullptr);
+  }
+}
+
+void Viewer::ends(const MergedEvent& e) {
+  const std::ptrdiff_t which = spans_->ending(e);
+  if (which < 0) {
+    spans_->end(e, which);
+    instant(e, "end");
+    return;
+  }
+  const std::vector<Span>& spans = open(e.thread);
+  const std::size_t own = spans.size() - 1 - static_cast<std::size_t>(which);
+  for (std::size_t i = spans.size() - 1; i > own; --i) {
+    closes(e, spans[i], true);
+  }
+  closes(e, spans[own], false);
+  spans_->end(e, which);
+  for (std::size_t i = own; i < spans.size(); ++i) {
+    opens(e, spans[i], true);
+  }
+}
+
 }  // namespace elbowroom::trace

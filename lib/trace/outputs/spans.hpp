@@ -1,8 +1,10 @@
 // Begins and ends as every viewer wants them: properly nested on each thread, whatever was recorded or lost.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "trace/merge/sink.hpp"
@@ -18,6 +20,8 @@ struct Span {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
   std::int64_t begin = 0;
+
+  std::array<std::uint64_t, 3> values() const { return {small, first, second}; }
 };
 
 class Spans {
@@ -42,6 +46,30 @@ class Spans {
   };
   std::vector<Thread> threads_;
   std::vector<bool> task_;  // of each type: the category is "task", where `first` tells one from another
+};
+
+// An output for a viewer. What it writes of an event is for those who inherit from this.
+class Viewer : public Sink {
+ public:
+  void begin(const MergedJob& job) override;
+  void event(const MergedEvent& e) override;
+
+ protected:
+  // A span of the event's thread, at its time. `again`: what went on around an end that was not its own is begun anew.
+  virtual void opens(const MergedEvent& e, const Span& span, bool again) = 0;
+  // `interrupted`: by the end of one around it; else the event has the values that it ends with.
+  virtual void closes(const MergedEvent& e, const Span& span, bool interrupted) = 0;
+  // `unpaired`: "begin" or "end" where there is no span of it, else NULL.
+  virtual void instant(const MergedEvent& e, const char* unpaired) = 0;
+  virtual void message_end(const MergedEvent& e) = 0;
+  virtual void counts(const MergedEvent& e) = 0;
+  const std::vector<Span>& open(std::uint32_t thread) const { return spans_->open(thread); }
+
+  const MergedJob* job_ = nullptr;
+
+ private:
+  void ends(const MergedEvent& e);
+  std::optional<Spans> spans_;
 };
 
 }  // namespace elbowroom::trace
