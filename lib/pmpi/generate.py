@@ -2,8 +2,9 @@
 
     python generate.py --compiler c++ --include /usr/lib/openmpi/include --out FOLDER
 
-`FOLDER/calls.hpp` numbers the functions, `FOLDER/shims.cpp` defines them; `FOLDER/calls_of_mpi.cpp` has the
-functions of MPI that the shims and tools call themselves. Standard library only.
+`FOLDER/calls.hpp` numbers the functions, `FOLDER/shims.cpp` and `FOLDER/shims_fortran.cpp` define them;
+`FOLDER/calls_of_mpi.cpp` has the functions of MPI that the shims and tools call themselves. Standard library
+only.
 """
 
 from __future__ import annotations
@@ -363,21 +364,25 @@ def calls_text(found: Sequence[Prototype]) -> str:
     )
 
 
-def shims_text(found: Sequence[Prototype]) -> str:
-    """shims.cpp."""
-    large = {one.name.removesuffix("_c"): one for one in found if one.name.endswith("_c")}
-    fortran = [one for one in found if not one.name.endswith("_c")]
+def shims_text(shims: Sequence[str]) -> str:
+    """A file of shims."""
     return "\n\n".join(
         [
             "// Written by lib/pmpi/generate.py.",
             '#include "calls.hpp"\n#include "pmpi/sessions.hpp"\n#include "pmpi/special.hpp"',
             "namespace elbowroom::pmpi {",
-            *(c_shim(one) for one in found),
-            "namespace fortran {",
-            *(fortran_shim(one, large.get(one.name)) for one in fortran),
-            "}  // namespace fortran\n}  // namespace elbowroom::pmpi\n",
+            *shims,
+            "}  // namespace elbowroom::pmpi\n",
         ]
     )
+
+
+def fortran_shims(found: Sequence[Prototype]) -> list[str]:
+    """The shims of all functions for Fortran."""
+    large = {one.name.removesuffix("_c"): one for one in found if one.name.endswith("_c")}
+    plain = [one for one in found if not one.name.endswith("_c")]
+    shims = [fortran_shim(one, large.get(one.name)) for one in plain]
+    return ["namespace fortran {", *shims, "}  // namespace fortran"]
 
 
 def own_calls_text(found: Sequence[Prototype]) -> str:
@@ -425,7 +430,8 @@ def main() -> None:
         )
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "calls.hpp").write_text(calls_text(found))
-    (arguments.out / "shims.cpp").write_text(shims_text(found))
+    (arguments.out / "shims.cpp").write_text(shims_text([c_shim(one) for one in found]))
+    (arguments.out / "shims_fortran.cpp").write_text(shims_text(fortran_shims(found)))
     (arguments.out / "calls_of_mpi.cpp").write_text(own_calls_text(declared))
 
 
