@@ -15,6 +15,21 @@ function(elbow_export_c target)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
 endfunction()
 
+# elbow_library(NAME sources ...): the library elbow_NAME of a folder of lib, and its objects elbow_NAME_objects, which its
+# tests and programs are made of, too.
+function(elbow_library name)
+  add_library(elbow_${name}_objects OBJECT ${ARGN})
+  set_target_properties(elbow_${name}_objects PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_include_directories(elbow_${name}_objects PRIVATE ../../include ..)
+  add_library(elbow_${name} SHARED $<TARGET_OBJECTS:elbow_${name}_objects>)
+  add_library(elbowroom::${name} ALIAS elbow_${name})
+  set_target_properties(elbow_${name} PROPERTIES
+    EXPORT_NAME ${name} LINKER_LANGUAGE CXX VERSION ${ELBOWROOM_VERSION} SOVERSION ${ELBOWROOM_SOVERSION})
+  target_include_directories(elbow_${name} PUBLIC
+    $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/../../include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endfunction()
+
 function(elbow_install name description)
   cmake_parse_arguments(PARSE_ARGV 2 ELBOW "" "" "HEADERS;REQUIRES")
   set(library elbow_${name})
