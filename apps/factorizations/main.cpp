@@ -1,12 +1,12 @@
 // factorizations: Cholesky's and QR's of tiled matrices, as task graphs whose broadcasts travel over trees (README.md).
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <string>
 
 #include "common/blas.hpp"
+#include "common/command_line.hpp"
 #include "common/cores.hpp"
 #include "factorizations/factorizations.hpp"
 #include "factorizations/steps.hpp"
@@ -19,7 +19,6 @@ using namespace elbowroom::factorizations;
 constexpr int kRepetitions = 15;
 
 struct Options {
-  std::string config;
   std::string task = "cholesky";
   int tiles = 8;
   int columns = 0;
@@ -112,31 +111,20 @@ int print_times(const Job& job, const Options& options) {
 
 int main(int argc, char** argv) {
   program::choose_blas_kernels(argv);
-  CLI::App app(fmt::format("Cholesky's and QR's factorization in tiles on MPI ranks ({})", Engine::kName));
-  app.set_version_flag("--version", ELBOWROOM_VERSION);
-  app.require_subcommand(1);
+  program::CommandLine line(fmt::format("Cholesky's and QR's factorization in tiles on MPI ranks ({})", Engine::kName),
+                            "MPI ranks", "program, cores, nodes");
+  line.accept_threads("multiple");
   Options options;
-  std::string threads;
-  auto* measuring = app.add_subcommand("measure", "answers requests on stdin; start it as MPI ranks");
-  measuring->add_option("--config", options.config, "JSON file: program, cores, nodes")->required();
-  measuring->add_option("--threads", threads, "accepted as by the probe: the level is multiple")
-      ->check(CLI::IsMember({"multiple"}));
-  auto* solving = app.add_subcommand("solve", "one factorization, checked");
+  auto* solving = line.app.add_subcommand("solve", "one factorization, checked");
   add_solve(*solving, options);
-  auto* timing = app.add_subcommand("times", "how long each kernel takes on one core");
+  auto* timing = line.app.add_subcommand("times", "how long each kernel takes on one core");
   timing->add_option("--block", options.block, "rows of a tile")
       ->check(CLI::Range(1, kMostBlock))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto code = line.parse(argc, argv)) return *code;
   return program::with_ranks("factorizations", argc, argv, "multiple", [&](const Job& job) {
     if (*solving) return solve(job, options);
     if (*timing) return print_times(job, options);
-    return program::serve(job, options.config, [](const Job& all, const program::Settings& settings) {
-      return std::make_unique<Factorizations>(all, settings);
-    });
+    return line.serve<Factorizations>(job);
   });
 }

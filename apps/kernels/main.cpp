@@ -1,12 +1,11 @@
 // kernels: conjugate gradients and matrix products, beside whose messages they compute (README.md).
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-#include <functional>
 #include <iostream>
 #include <string>
 
 #include "common/blas.hpp"
+#include "common/command_line.hpp"
 #include "common/cores.hpp"
 #include "kernels/kernels.hpp"
 
@@ -16,7 +15,6 @@ using namespace elbowroom;
 using namespace elbowroom::kernels;
 
 struct Options {
-  std::string config;
   std::string task = "cg";
   std::int64_t order = 2000;
   std::int64_t block = 250;
@@ -88,26 +86,14 @@ void add_solve(CLI::App& command, Options& options) {
 
 int main(int argc, char** argv) {
   program::choose_blas_kernels(argv);
-  CLI::App app(fmt::format("conjugate gradients and matrix products in blocks on MPI ranks ({})", Engine::kName));
-  app.set_version_flag("--version", ELBOWROOM_VERSION);
-  app.require_subcommand(1);
+  program::CommandLine line(
+      fmt::format("conjugate gradients and matrix products in blocks on MPI ranks ({})", Engine::kName), "MPI ranks",
+      "program, cores, nodes");
   Options options;
-  auto* measuring = app.add_subcommand("measure", "answers requests on stdin; start it as MPI ranks");
-  measuring->add_option("--config", options.config, "JSON file: program, cores, nodes")->required();
-  auto* solving = app.add_subcommand("solve", "one solution or product, checked");
+  auto* solving = line.app.add_subcommand("solve", "one solution or product, checked");
   add_solve(*solving, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto code = line.parse(argc, argv)) return *code;
   return program::with_ranks(
-      fmt::format("kernels-{}", Engine::kName), argc, argv, Engine::kThreadLevel, [&](const Job& job) {
-        if (solving->parsed()) {
-          return solve(job, options);
-        }
-        return program::serve(job, options.config, [](const Job& all, const program::Settings& settings) {
-          return std::make_unique<Kernels>(all, settings);
-        });
-      });
+      fmt::format("kernels-{}", Engine::kName), argc, argv, Engine::kThreadLevel,
+      [&](const Job& job) { return solving->parsed() ? solve(job, options) : line.serve<Kernels>(job); });
 }

@@ -2,14 +2,13 @@
 // document, a line of standard input, and prints one (docs/reference/broadcast.md).
 #include <sched.h>
 
-#include <exception>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
 #include "bench.hpp"
+#include "mpi_document.hpp"
 
 namespace {
 
@@ -77,17 +76,6 @@ Request read(const std::string& text, int ranks) {
   request.waits = static_cast<int>(number(open, "waits", 0, 0, 100'000'000));
   request.computing = static_cast<int>(number(open, "computing", 0, 0, 1'000));
   return request;
-}
-
-// The first line of rank 0's standard input, on all ranks: not every launcher tells where the input ends.
-std::string read_input(int rank) {
-  std::string text;
-  if (rank == 0) std::getline(std::cin, text);
-  auto size = static_cast<int>(text.size());
-  MPI_Bcast(&size, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  text.resize(static_cast<std::size_t>(size));
-  MPI_Bcast(text.data(), size, MPI_CHAR, 0, MPI_COMM_WORLD);
-  return text;
 }
 
 // Ranks and cores of the host that has the fewest cores for a rank.
@@ -185,22 +173,9 @@ json measure(const Request& request, int ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  int ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const std::string text = read_input(rank);
-  json document;
-  int code = 0;
-  // All ranks read the same text, and come to the same conclusion.
-  try {
-    document = measure(read(text, ranks), ranks);
-  } catch (const std::exception& error) {
-    document = {{"error", error.what()}};
-    code = 2;
-  }
-  if (rank == 0) std::cout << document.dump() << std::endl;
-  MPI_Finalize();
-  return code;
+  return elbowroom::answer_document(argc, argv, [](const std::string& text) {
+    int ranks = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    return measure(read(text, ranks), ranks);
+  });
 }

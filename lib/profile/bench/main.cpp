@@ -1,11 +1,10 @@
 // network-bench: what n senders of a node get together, to another node and within the node. Rank 0 reads one JSON document,
 // a line of standard input, and prints one (docs/reference/profile-quantities.md).
-#include <exception>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 
+#include "mpi_document.hpp"
 #include "senders.hpp"
 
 namespace {
@@ -39,17 +38,6 @@ Request read(const std::string& text) {
   return request;
 }
 
-// The first line of rank 0's standard input, on all ranks: not every launcher tells where the input ends.
-std::string read_input(int rank) {
-  std::string text;
-  if (rank == 0) std::getline(std::cin, text);
-  auto size = static_cast<int>(text.size());
-  MPI_Bcast(&size, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  text.resize(static_cast<std::size_t>(size));
-  MPI_Bcast(text.data(), size, MPI_CHAR, 0, MPI_COMM_WORLD);
-  return text;
-}
-
 // All cases take turns, repetition by repetition. A case without enough ranks has no bandwidth.
 json measure(const Request& request) {
   const Nodes nodes = find_nodes();
@@ -70,20 +58,5 @@ json measure(const Request& request) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const std::string text = read_input(rank);
-  json document;
-  int code = 0;
-  // All ranks read the same text, and come to the same conclusion.
-  try {
-    document = measure(read(text));
-  } catch (const std::exception& error) {
-    document = {{"error", error.what()}};
-    code = 2;
-  }
-  if (rank == 0) std::cout << document.dump() << std::endl;
-  MPI_Finalize();
-  return code;
+  return elbowroom::answer_document(argc, argv, [](const std::string& text) { return measure(read(text)); });
 }
