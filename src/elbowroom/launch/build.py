@@ -277,6 +277,8 @@ def trace_libraries(mpi: Mpi | None = None) -> Path:
     path = native.given("trace-libraries")
     if path is not None:
         return path
+    if mpi is not None and (prebuilt := native.prebuilt("preload", mpi)):
+        return prebuilt
     sources = native_sources()
     compiler = native.compiler_identity("libraries of the recorder", LIBRARIES_PACKAGES)
     versions = [f"{module} {starpu.installed(module)}" for module in STARPU_MODULES]
@@ -340,6 +342,8 @@ def _with_mpi(name: str, mpi: Mpi | None, app: AppBuild | None = None) -> Path:
         return path
     if mpi is None:
         mpi = find_mpi()
+    if app is None and (prebuilt := native.prebuilt("probe", mpi)):
+        return prebuilt
     sources = native_sources()
     folder = "" if app is None else f"apps/{app.folder}"
     extra = "" if app is None else app.packages

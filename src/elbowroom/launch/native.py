@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from elbowroom.errors import MachineError
 from elbowroom.files import lock, wrong_kind
-from elbowroom.launch.mpi import launch_environment
+from elbowroom.launch.mpi import Mpi, launch_environment
 from elbowroom.launch.processes import Finished, Status, run
 
 COMPILER_PACKAGES = "g++ cmake ninja-build"
@@ -53,6 +53,20 @@ def given(name: str) -> Path | None:
             hint=f"unset the variable to let the {name} be built",
         )
     return Path(path)
+
+
+def prebuilt(product: str, mpi: Mpi) -> Path | None:
+    """The file that a wheel carries for the embedded MPI (docs/guide/install.md); None if there is none for
+    this version, or if the environment names a compiler or options.
+    """
+    if not mpi.embedded or any(os.environ.get(name) for name in ("CXX", "CXXFLAGS", "ELBOWROOM_CMAKE")):
+        return None
+    folder = Path(__file__).resolve().parents[1] / "_prebuilt"
+    try:
+        version = (folder / "mpi-version").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return folder / product if version == mpi.version else None
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import pytest
 from elbowroom import cli
 from elbowroom.errors import MachineError
 from elbowroom.launch import build, modes, native
+from elbowroom.launch.mpi import Mpi
 from elbowroom.launch.native import Target, missing_packages
 from elbowroom.launch.topologies import own_topology_xml
 from elbowroom.machine.hwloc import read_topology
@@ -210,6 +211,23 @@ def test_programs_that_another_user_built_in_the_checkout_are_used(
 
 
 @needs_ninja
+@pytest.mark.parametrize("other", ["", "CXX", "CXXFLAGS", "ELBOWROOM_CMAKE", "version", "site"])
+def test_what_a_wheel_carries_serves_the_embedded_mpi_that_it_was_built_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    monkeypatch.setattr(native, "__file__", str(tmp_path / "elbowroom" / "launch" / "native.py"))
+    carried = tmp_path / "elbowroom" / "_prebuilt"
+    carried.mkdir(parents=True)
+    (carried / "mpi-version").write_text("5.0.11\n")
+    for name in ("CXX", "CXXFLAGS", "ELBOWROOM_CMAKE"):
+        monkeypatch.delenv(name, raising=False)
+    if other.isupper():
+        monkeypatch.setenv(other, "anything")
+    version = "5.0.8" if other == "version" else "5.0.11"
+    mpi = Mpi(kind="openmpi", version=version, prefix="", compiler="", launcher="", embedded=other != "site")
+    assert native.prebuilt("probe", mpi) == (None if other else carried / "probe")
+
+
 def test_a_full_disk_is_called_full(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "checkout_root", lambda: None)
     (place / "sources" / "CMakeLists.txt").write_text(
