@@ -89,7 +89,7 @@ def test_the_doctor_prints_a_line_and_a_mend_for_each_thing(
         ),
         Diagnosis(name="governor", status="n/a", text="no cpufreq"),
     ]
-    monkeypatch.setattr("elbowroom.api.doctor", lambda mpi=None: checks)
+    monkeypatch.setattr("elbowroom.verbs.doctor.Doctor.do", lambda self: checks)
     assert printed(capfd, "doctor") == snapshot
 
 

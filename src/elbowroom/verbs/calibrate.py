@@ -60,6 +60,9 @@ class Calibrate(Verb):
 
     name = "calibrate"
     resumed = "calibration"
+    with_resume = (
+        "budget", "half_width", "out", "launching", "patience", "report", "seconds", "command", "tell",
+    )  # fmt: skip
 
     budget: int = option(type=int, default=24, metavar="RUNS", help="Measure at most this many points.")
     half_width: float = option(
@@ -74,7 +77,6 @@ class Calibrate(Verb):
     )
     run: str | None = option(
         metavar="RUN",
-        fixed_at_start=True,
         help="Folder of the run; default runs/calibrate-DATE. Never overwritten.",
     )
     resume: Path | str | None = option(
@@ -85,11 +87,10 @@ class Calibrate(Verb):
     plan: str = option(
         default="model",
         show_default=False,
-        fixed_at_start=True,
         metavar="PLAN",
         help="Plan whose points to choose from; default: model.",
     )
-    virtual: Virtual = included(Virtual, fixed_at_start=True)
+    virtual: Virtual = included(Virtual)
     changes: PlanChanges = included(
         PlanChanges,
         only=("kernels", "sizes", "repeat", "settings", "overrides"),
@@ -97,13 +98,12 @@ class Calibrate(Verb):
             "kernels": {"metavar": "KERNEL", "help": "Computing kernel; default: the plan's."},
             "sizes": {"metavar": "SIZE", "help": "Message size: 64MB; default: the plan's."},
         },
-        fixed_at_start=True,
     )
     launching: Launching = included(Launching)
-    seed: int | None = seed_option("Seed of the order, of the draws and of the noise.", fixed_at_start=True)
+    seed: int | None = seed_option("Seed of the order, of the draws and of the noise.")
     patience: float | None = timeout_option()
     report: bool = option("--no-report", default=True, help="Write no report.html.")
-    dry_run: bool = dry_run_option(fixed_at_start=True)
+    dry_run: bool = dry_run_option()
     seconds: float = 0.0
     command: Sequence[str] = ()
     tell: Callable[[str], object] = chatter

@@ -41,8 +41,6 @@ class Declared:
     """The field that this one is only valid with, and what to type for it: `resume RUN`."""
     conflicts: str | None = None
     """The field that this one cannot be given with."""
-    fixed_at_start: bool = False
-    """Whether it cannot be given with `resume`."""
     positional: bool = False
     """Whether the Python function takes it by position."""
     spread: bool = False
@@ -63,7 +61,7 @@ class Declared:
         return longest.lstrip("-").replace("-", "_")
 
 
-_RULES = {"parse", "only_with", "conflicts", "fixed_at_start", "positional", "spread", "in_python"}
+_RULES = {"parse", "only_with", "conflicts", "positional", "spread", "in_python"}
 
 
 def _declared(kind: type[click.Parameter], words: tuple[str, ...], default: Any, settings: Any) -> Any:
@@ -76,7 +74,7 @@ def _declared(kind: type[click.Parameter], words: tuple[str, ...], default: Any,
 
 def option(*words: str, default: Any = None, **settings: Any) -> Any:
     """A field that is an option; `words`: its spellings (none: its name behind `--`); `settings`: click's,
-    and `parse`, `only_with`, `conflicts`, `fixed_at_start`, `positional`, `in_python` (see Declared).
+    and `parse`, `only_with`, `conflicts`, `positional`, `in_python` (see Declared).
 
     A default that is not None is printed by `--help`, unless `show_default` is false; text is parsed as if it
     was typed. The default True declares a flag that sets False: `--no-report`.
@@ -119,7 +117,7 @@ def included(
     **rules: Any,
 ) -> Any:
     """A field that holds options which several commands have; the command and the Python function have them
-    as their own. `only`: not all of them; `rules`: of all of them (`fixed_at_start`, `only_with`); `own`:
+    as their own. `only`: not all of them; `rules`: of all of them (`only_with`); `own`:
     rules and click's keywords (`help`) of single ones.
     """
     part = _Included(options, tuple(only), dict(own or {}), rules)
@@ -144,8 +142,7 @@ class _Included(NamedTuple):
                 own = dict(self.own.get(member.name, {}))
                 rules = self.rules | {name: own.pop(name) for name in _RULES & set(own)}
                 declared = dataclasses.replace(declared, settings={**declared.settings, **own}, **rules)
-            fixed = self.rules.get("fixed_at_start", False) if declared is None else declared.fixed_at_start
-            yield member._replace(declared=declared, holder=holder, fixed=fixed)
+            yield member._replace(declared=declared, holder=holder)
 
 
 def _members(options: type[Any]) -> tuple[Member, ...]:
@@ -156,8 +153,7 @@ def _members(options: type[Any]) -> tuple[Member, ...]:
         if part is None:
             declared = field.metadata.get(_DECLARED)
             place = options.__module__
-            fixed = declared is not None and declared.fixed_at_start
-            listed.append(Member(field.name, declared, field.default, field.type, place, None, fixed))
+            listed.append(Member(field.name, declared, field.default, field.type, place))
         else:
             listed += part.members(field.name)
     names = [member.name for member in listed]
@@ -191,8 +187,6 @@ class Member(NamedTuple):
     """The module that declares it."""
     holder: str | None = None
     """The field that holds the options which this one is of."""
-    fixed: bool = False
-    """Whether it cannot be given with `resume`."""
 
     def value(self, request: Verb) -> Any:
         """What a request has for it."""
@@ -210,8 +204,10 @@ class Verb(Options):
     """As typed, with a space before the name of a command in a group: `trace stat`."""
     has_document: ClassVar[bool] = True
     """Whether `--json` prints one."""
+    with_resume: ClassVar[tuple[str, ...]] = ()
+    """The fields that can be given with `resume`, where the others are fixed at the start; none: all can."""
     resumed: ClassVar[str] = "run"
-    """What `--resume` continues, in errors about options that are fixed at its start."""
+    """What `--resume` continues, in errors about the others."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -224,10 +220,15 @@ class Verb(Options):
             if not member.given(self):
                 continue
             typed = member.declared.typed(member.name) if member.declared else member.name
-            if resuming and member.fixed:
+            if resuming and self.is_fixed(member):
                 self._refuse_fixed(typed)
             if member.declared is not None:
                 self._check_others(member, member.declared)
+
+    @classmethod
+    def is_fixed(cls, member: Member) -> bool:
+        """Whether it cannot be given with `resume`."""
+        return bool(cls.with_resume) and not {member.name, member.holder} & {*cls.with_resume, "resume"}
 
     def _refuse_fixed(self, field: str) -> None:
         raise UsageError(
@@ -381,7 +382,7 @@ def signature_of(verb: type[Verb], fixed: Sequence[str] = (), resuming: bool = F
     for member in verb.members:
         declared = member.declared
         hidden = declared is not None and not declared.in_python
-        if member.name in fixed or hidden or (resuming and member.fixed):
+        if member.name in fixed or hidden or (resuming and verb.is_fixed(member)):
             continue
         required = member.default is dataclasses.MISSING
         parameter = inspect.Parameter(

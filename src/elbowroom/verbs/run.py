@@ -81,21 +81,21 @@ class RunPlan(Verb):
     """Measure PLAN (a named plan, see `elbowroom plans`, or a TOML file)."""
 
     name = "run"
+    with_resume = ("retry_failed", "launching", "budget", "patience", "report", "browser", "command", "tell")
 
-    plan: str | None = argument(None, shell_complete=_complete_plan, fixed_at_start=True)
+    plan: str | None = argument(None, shell_complete=_complete_plan)
     out: str | None = option(
         "-o",
         "--out",
         metavar="RUN",
         help="Folder of the run; default runs/PLAN-DATE-TIME. Never overwritten.",
-        fixed_at_start=True,
     )
     resume: Path | str | None = option(metavar="RUN", help="Continue an interrupted run.")
     retry_failed: bool = option(
         default=False, help="With --resume: measure failed repetitions again.", only_with="resume RUN"
     )
     dry_run: bool = dry_run_option(
-        "Print what would be done: command lines, estimated time, and what is n/a.", fixed_at_start=True
+        "Print what would be done: command lines, estimated time, and what is n/a."
     )
     launching: Launching = included(
         Launching,
@@ -114,17 +114,14 @@ class RunPlan(Verb):
             },
             "noise": {"help": "With --machine: relative noise of its values; default 0.01 (1 %)."},
         },
-        fixed_at_start=True,
     )
     changes: PlanChanges = included(
-        PlanChanges, own={"budget": {"fixed_at_start": False}}, fixed_at_start=True
+        PlanChanges,
     )
-    seed: int | None = seed_option(fixed_at_start=True)
-    reverse: bool = option(
-        default=False, help="Reverse the order within each repetition.", fixed_at_start=True
-    )
+    seed: int | None = seed_option()
+    reverse: bool = option(default=False, help="Reverse the order within each repetition.")
     patience: float | None = timeout_option()
-    trace: bool = option(default=False, help="Trace the probe's threads into RUN.trace.", fixed_at_start=True)
+    trace: bool = option(default=False, help="Trace the probe's threads into RUN.trace.")
     report: bool = option("--no-report", default=True, help="Write no report.html.")
     browser: bool = option(
         "--no-open", default=True, help="Do not open the report in a browser.", in_python=False

@@ -44,47 +44,31 @@ class StudyPaper(Verb):
 
     name = "study"
     resumed = "study"
+    with_resume = ("patience", "tell")
 
-    paper: str | None = argument(None, shell_complete=_complete_paper, fixed_at_start=True)
+    paper: str | None = argument(None, shell_complete=_complete_paper)
     out: str | None = option(
         "-o",
         "--out",
         metavar="FOLDER",
         help="Folder of the study; default runs/study-PAPER. The same command continues it.",
-        fixed_at_start=True,
     )
     resume: str | None = option(metavar="FOLDER", help="Continue the study in FOLDER with its settings.")
-    dry_run: bool = dry_run_option(
-        "Print what this machine can show and judge, and the time.", fixed_at_start=True
-    )
+    dry_run: bool = dry_run_option("Print what this machine can show and judge, and the time.")
     only: tuple[str, ...] = option(
-        default=(),
-        metavar="LABEL",
-        help="Only this figure or table: 'Fig. 4a'; may be repeated.",
-        fixed_at_start=True,
+        default=(), metavar="LABEL", help="Only this figure or table: 'Fig. 4a'; may be repeated."
     )
-    quick: bool = option(
-        default=False, help="Few repetitions, short windows, fewer points.", fixed_at_start=True
-    )
-    repeat: int | None = option(
-        type=REPEAT, metavar="N", help="Repetitions of each point.", fixed_at_start=True
-    )
+    quick: bool = option(default=False, help="Few repetitions, short windows, fewer points.")
+    repeat: int | None = option(type=REPEAT, metavar="N", help="Repetitions of each point.")
     starts: int | None = option(
-        type=REPEAT,
-        metavar="K",
-        help="Start each program anew K times, each with its share of N.",
-        fixed_at_start=True,
+        type=REPEAT, metavar="K", help="Start each program anew K times, each with its share of N."
     )
     turbo: str | None = option(
-        type=click.Choice(["on", "off"]),
-        help="Set turbo so during runs about frequencies.",
-        fixed_at_start=True,
+        type=click.Choice(["on", "off"]), help="Set turbo so during runs about frequencies."
     )
-    governor: str | None = option(
-        metavar="NAME", help="Set this governor during runs about frequencies.", fixed_at_start=True
-    )
+    governor: str | None = option(metavar="NAME", help="Set this governor during runs about frequencies.")
     budget: float | None = option(
-        type=DURATION, metavar="TIME", help="Time for all runs together: 30min, 4h.", fixed_at_start=True
+        type=DURATION, metavar="TIME", help="Time for all runs together: 30min, 4h."
     )
     launching: Launching = included(
         Launching,
@@ -93,10 +77,9 @@ class StudyPaper(Verb):
                 "help": f"{', '.join(launcher_names())}; default: that of the allocation, else local."
             }
         },
-        fixed_at_start=True,
     )
-    virtual: Virtual = included(Virtual, fixed_at_start=True)
-    seed: int | None = seed_option(fixed_at_start=True)
+    virtual: Virtual = included(Virtual)
+    seed: int | None = seed_option()
     patience: float | None = timeout_option()
     tell: Callable[[str], object] = chatter
 

@@ -114,12 +114,11 @@ def sending() -> Iterator[type[Verb]]:
         """Send."""
 
         name = "test send"
+        with_resume = ("port", "again")
 
         words: tuple[str, ...] = argument((), nargs=-1)
         first: str = option(default="7%", parse=lambda text: int(text.rstrip("%")), positional=True)
-        place: Place = included(
-            Place, own={"host": {"help": "Where to."}, "port": {"fixed_at_start": False}}, fixed_at_start=True
-        )
+        place: Place = included(Place, own={"host": {"help": "Where to."}})
         report: bool = option("--no-report", default=True, help="No report.")
         browse: bool = option(default=False, in_python=False)
         quiet: bool = option(default=False, conflicts="browse")
