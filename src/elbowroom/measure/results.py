@@ -15,6 +15,7 @@ from elbowroom.explain.chain import remote
 from elbowroom.machine.topology import Machine
 from elbowroom.measure import tails
 from elbowroom.measure.measurements import Measurements, collect, observations
+from elbowroom.measure.tails import PointTail
 from elbowroom.plan.kernels import STORE_PAIRS
 from elbowroom.points.point import Note, Point
 from elbowroom.points.unit import Entry
@@ -24,7 +25,6 @@ from elbowroom.results.family import without_chance
 from elbowroom.results.points import results
 from elbowroom.results.quiet import Drift, drifts, imported, tentative, verdict
 from elbowroom.results.result import Finding, PointResult, Verdict
-from elbowroom.results.tails import PointTail
 from elbowroom.store.folder import Manifest, RunFolder
 
 IMPORTED = "imported"

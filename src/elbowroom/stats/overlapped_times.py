@@ -33,7 +33,7 @@ class OverlappedTimes(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def osu_overlap(self) -> float | None:
         """max(0, 1 - (T_tot - T_M) / T_N): OSU's formula with the computation alone. osu_iallreduce itself
-        subtracts the computation beside the message (stats/overlap/foreign.py).
+        subtracts the computation beside the message (stats/overlap/measures.py).
         """
         return max(0.0, 1 - (self.together - self.comp) / self.comm) if self.comm > 0 else None
 

@@ -21,12 +21,12 @@ from elbowroom.measure import export, results
 from elbowroom.measure.explanation import observed
 from elbowroom.measure.formats import Format
 from elbowroom.measure.measurements import collect
+from elbowroom.measure.tails import PointTail
 from elbowroom.points.point import Note
 from elbowroom.quantities import plural
 from elbowroom.report.page import render
 from elbowroom.results.comparison import ComparedRun, values_of
 from elbowroom.results.result import Finding, PointResult, Verdict, documented_point
-from elbowroom.results.tails import PointTail
 from elbowroom.store import sealed
 from elbowroom.store.curves import write_curves
 from elbowroom.store.folder import Manifest, RunFolder

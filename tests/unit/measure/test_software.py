@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from elbowroom.launch.checkout import commit
-from elbowroom.measure import software as module
-from elbowroom.measure.software import PACKAGES, software
+from elbowroom.measure import manifest as module
+from elbowroom.measure.manifest import PACKAGES, software
 
 ROOT = Path(__file__).resolve().parents[3]
 

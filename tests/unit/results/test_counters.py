@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from elbowroom.measure.measurements import ratios, suspects
 from elbowroom.plan.kernels import Kernel, find
-from elbowroom.results.counters import ratios, suspects
 
 
 def kernel(name: str) -> Kernel:

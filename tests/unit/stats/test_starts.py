@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elbowroom.stats.starts import by_start, start_interval, variation
+from elbowroom.stats.summary import by_start, start_interval, variation
 
 
 def drawn(
