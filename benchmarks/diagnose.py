@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 from command import Command, status
 
-from elbowroom.api.profiles import record_profile
+from elbowroom.api import record_profile
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch.build import application, trace_libraries
 from elbowroom.launch.mpi import Mpi, find_mpi

@@ -29,7 +29,7 @@ import numpy as np
 from command import Command, status
 from matrix_estimates import scalar_model
 
-from elbowroom.api.profiles import record_profile
+from elbowroom.api import record_profile
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch.build import application

@@ -33,7 +33,7 @@ from typing import NamedTuple
 import msgspec
 from command import Command
 
-from elbowroom.api.profiles import record_profile
+from elbowroom.api import record_profile
 from elbowroom.launch import build
 from elbowroom.launch.mpi import find_mpi, launch_environment
 from elbowroom.machine.identity import read_host

@@ -29,8 +29,8 @@ from command import Command
 
 from elbowroom.advise.job import JobStep, Setup
 from elbowroom.advise.setups import load_of
-from elbowroom.api.profiles import record_profile
-from elbowroom.api.what_if import WhatIf, changes_of, predict_changes
+from elbowroom.advise.what_if import WhatIf, changes_of
+from elbowroom.api import predict_changes, record_profile
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import recorder
 from elbowroom.launch.mpi import Mpi, find_mpi
@@ -150,7 +150,7 @@ def virtual(machines: list[str]) -> None:
                     "without": true_node(truth, now, work, overlaps=False).total,
                 },
             )
-            for change in changes_of(times, now, model, fewer_cores=fewer):
+            for change in changes_of(times, now, model.document, fewer_cores=fewer):
                 name = next((one for one in after if one in change.name), None)
                 if name is not None and "by the cores" not in change.name and change.then_s is not None:
                     inside = change.then_s.low <= after[name] <= change.then_s.high

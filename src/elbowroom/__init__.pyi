@@ -5,10 +5,7 @@ from collections.abc import Iterable as Iterable
 from collections.abc import Sequence as Sequence
 from elbowroom.advise.advice import Advice as Advice
 from elbowroom.advise.verification import Compared as Compared
-from elbowroom.api.profiles import record_profile as record_profile
-from elbowroom.api.profiles import save_profile as save_profile
-from elbowroom.api.profiles import show_profile as show_profile
-from elbowroom.api.what_if import predict_changes as predict_changes
+from elbowroom.advise.what_if import WhatIf as WhatIf
 from elbowroom.broadcast.measured import BroadcastEntry as BroadcastEntry
 from elbowroom.broadcast.measured import broadcast_figures as broadcast_figures
 from elbowroom.broadcast.network import fit_broadcast_network as fit_broadcast_network
@@ -85,6 +82,8 @@ from elbowroom.verbs.overlap import overlap as overlap
 from elbowroom.verbs.overlap import overlap_predicted as overlap_predicted
 from elbowroom.verbs.overlap import overlap_table as overlap_table
 from elbowroom.verbs.overlap import save_overlap_figure as save_overlap_figure
+from elbowroom.verbs.profile import Profiled as Profiled
+from elbowroom.verbs.profile import ShownProfile as ShownProfile
 from elbowroom.verbs.run_folder import Run as Run
 from elbowroom.verbs.run_folder import open as open
 from elbowroom.verbs.run_folder import step_table as step_table
@@ -387,6 +386,42 @@ def plan_colocation(
 ) -> PlannedRuns:
     """What would be run; nothing is."""
 
+def predict_changes(
+    directory: Path | str,
+    model: Model | Path | str | None = None,
+    *,
+    fewer_cores: int | None = None,
+    cores: int | None = None,
+    comp_node: int = 0,
+    comm_node: int = 0,
+    communication_threads: bool = False,
+    curve: Path | str | None = None,
+) -> WhatIf:
+    """How the time of a profiled program changes with `fewer_cores` computing cores less (default 1),
+    with its messages' data near the NIC, and without overlap; each by itself.
+
+    `cores`, `comp_node`, `comm_node`: as it ran (default: a core for each rank of a node). `model`: of
+    that machine, default the newest in runs/. UsageError for a model of another machine, or cores that
+    it lacks.
+    """
+
+def record_profile(
+    out: Path | str = "profile",
+    command: Sequence[str] = (),
+    *,
+    records: int = 1048576,
+    mpi: str | None = None,
+    nic: NicSettings | str | None = None,
+    dry_run: bool = False,
+    stdout: IO[bytes] | int | None = None,
+) -> Profiled:
+    """Runs `command` with the profiler preloaded, into a new folder.
+
+    `records`: how many each process keeps, the latest; `mpi` where the command's cannot be told; `nic`:
+    an emulated one to run behind. What the program prints and its exit code stay its own. UsageError for
+    what cannot be profiled, MachineError where the command cannot be started.
+    """
+
 def record_trace(
     out: Path | str = "trace",
     command: Sequence[str] = (),
@@ -491,6 +526,18 @@ def run(
 
     `resume`: measures what an interrupted run still lacks, within `budget` seconds from now; without it,
     in what is left of the run's own budget.
+    """
+
+def show_profile(
+    directory: Path | str,
+    curve: Path | str | None = None,
+    *,
+    out: Path | str | None = None,
+) -> ShownProfile:
+    """Who was on the network, how many at once, and what else the profile in this folder says. `curve`: a
+    file of `profile calibrate`; without it n senders share the highest bandwidth that the profile shows.
+
+    UsageError where it holds no profile, a damaged or newer one, or those of two jobs.
     """
 
 def simulate(

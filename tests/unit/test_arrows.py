@@ -42,7 +42,7 @@ ARROWS = {
     },
     "report": {"advise", "draw", "machine", "models", "points", "results", "stats", "studies"},
     "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},
-    "advise": {"draw", "machine", "models", "plan", "points", "results", "stats"},
+    "advise": {"draw", "machine", "models", "plan", "points", "results", "stats", "profile"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
     "experiments": {
         "broadcast", "draw", "explain", "machine", "models", "plan", "points", "results", "stats",

@@ -67,7 +67,7 @@ PUBLIC = {
             "save_figure",
             "save_panels",
         ),
-        "elbowroom.api.profiles": ("record_profile", "save_profile", "show_profile"),
+        "elbowroom.verbs.profile": ("record_profile", "show_profile"),
         "elbowroom.trace.overhead": ("overhead_figures",),
         "elbowroom.trace.activity_figures": ("trace_figures",),
         "elbowroom.verbs.trace_overhead": ("trace_flushes", "trace_overhead"),
@@ -97,7 +97,7 @@ PUBLIC = {
             "trace_stat",
             "trace_sync",
         ),
-        "elbowroom.api.what_if": ("predict_changes",),
+        "elbowroom.verbs.profile_what_if": ("predict_changes",),
         "elbowroom.experiments.plans": ("Overrides", "names", "plans"),
     }.items()
     for name in names

@@ -40,7 +40,7 @@ COMMANDS = {
     "manual": ("verbs.documentation", "Print the man page."),
     "nic": ("group", "Run programs behind an emulated NIC of known bandwidth."),
     "diagnose": ("verbs.diagnose", "Profile a program, and advise what to change."),
-    "profile": ("profiles", "Profile who communicates when, and show it."),
+    "profile": ("group", "Profile who communicates when, and show it."),
     "trace": ("group", "Record, merge, check and analyse traces of programs."),
 }
 """The module of each command, and what the list of commands says of it, in the order of a first visit.
@@ -94,6 +94,16 @@ GROUPS: dict[str, GroupEntry] = {
         dict.fromkeys(("list", "show", "from-run"), "verbs.machine"),
     ),
     "nic": GroupEntry("Run MPI programs behind an emulated NIC of known bandwidth.", {"run": "verbs.nic"}),
+    "profile": GroupEntry(
+        "Profile who communicates when: `elbowroom profile -o P -- mpirun -n 4 ./app`.",
+        {
+            "record": "verbs.profile",
+            "calibrate": "verbs.profile_calibrate",
+            "what-if": "verbs.profile_what_if",
+            "show": "verbs.profile",
+        },
+        default="record",
+    ),
     "trace": GroupEntry(
         "Record, merge, check and analyse traces of programs (`elbowroom help trace`).",
         {

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from elbowroom.files import write_with
 from elbowroom.profile import matching
+from elbowroom.profile.calibration import load_curve
 from elbowroom.profile.curve import NicCurve
 from elbowroom.profile.intervals import (
     COLLECTIVES,
@@ -28,7 +29,7 @@ from elbowroom.profile.intervals import (
     members_of,
     network_intervals,
 )
-from elbowroom.profile.profile import Profile, with_ranks_apart
+from elbowroom.profile.profile import Profile, read_profile, with_ranks_apart
 from elbowroom.profile.rank_file import ONE_SIDED, RankFile
 from elbowroom.profile.spans import Union, amounts, levels, union
 from elbowroom.profile.summary import (
@@ -421,3 +422,31 @@ def _write(path: Path, columns: dict[str, Any], schema: str) -> None:
 
     table = pyarrow.table(columns).replace_schema_metadata({"schema": schema, "version": "1"})
     write_with(path, lambda temporary: pyarrow.parquet.write_table(table, temporary, compression="zstd"))
+
+
+class NodeAnalysis(NamedTuple):
+    """A profile of which the messages between nodes count, or, `inside`, those inside the only one."""
+
+    analysis: Analysis
+    inside: bool
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of the ranks, each once."""
+        return tuple(dict.fromkeys(rank.host for rank in self.analysis.profile.ranks))
+
+
+def analyse_nodes(
+    directory: str | Path, curve: str | Path | None = None, *, communication_threads: bool = False
+) -> NodeAnalysis:
+    """The profile in this folder. Of a job on one node the messages inside it count: they are copies in its
+    memory. `communication_threads`: other threads of a rank compute while its messages are pending.
+    """
+    profile = read_profile(Path(directory))
+    inside = profile.nodes == 1
+    analysis = analyse(
+        with_ranks_apart(profile) if inside else profile,
+        None if curve is None else load_curve(curve),
+        has_communication_threads=communication_threads,
+    )
+    return NodeAnalysis(analysis, inside)

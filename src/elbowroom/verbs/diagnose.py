@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom import api
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.options import DURATION, NOISY, REPEAT, Output
 from elbowroom.errors import ElbowroomError, UsageError
@@ -19,6 +18,7 @@ from elbowroom.quantities import format_size, parse_duration, percent, plural, s
 from elbowroom.verbs.advise_tables import print_advice, print_compared
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, option
 from elbowroom.verbs.fit import one_thread
+from elbowroom.verbs.profile import RecordProfile
 from elbowroom.verbs.run_options import out_option, timeout_option
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ class Diagnose(Verb):
             return self._diagnose(self.profile, None, as_json)
         folder = self.profile_out or str(new_folder())
         stdout = sys.stderr.fileno() if as_json else None
-        code: int = api.record_profile(self.words, folder, mpi=self.mpi, stdout=stdout).document.exit_code
+        recording = RecordProfile(command=self.words, out=folder, mpi=self.mpi, stdout=stdout)
+        code = recording.do().document.exit_code
         try:
             # stdout is the program's.
             with contextlib.nullcontext() if as_json else contextlib.redirect_stdout(sys.stderr):
@@ -189,7 +190,8 @@ class Diagnose(Verb):
         from elbowroom.verbs.diagnosis import new_folder, planned_model
 
         if self.profile is None:
-            yield from api.profiles.plan_profile(self.words, new_folder(), mpi=self.mpi).starts
+            recording = RecordProfile(command=self.words, out=new_folder(), mpi=self.mpi)
+            yield from recording.planned_starts()
         yield from planned_model(self.profile, self.model, self.budget)
         if self.verify is not None:
             yield PlannedStart(

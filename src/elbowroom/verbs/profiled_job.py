@@ -12,11 +12,10 @@ import msgspec
 
 from elbowroom.advise.collectives import WAY
 from elbowroom.advise.job import AXES
-from elbowroom.api.profiles import analyse_nodes
 from elbowroom.errors import UsageError
 from elbowroom.launch.launch_line import LAUNCHERS, WRAPPERS
 from elbowroom.models.curves import Shape
-from elbowroom.profile.analysis import Analysis, summarise
+from elbowroom.profile.analysis import Analysis, analyse_nodes, summarise
 from elbowroom.profile.job import JobFacts, ProfiledJob, job_of_steps, overlaps
 from elbowroom.profile.steps import Steps, find_steps
 from elbowroom.profile.summary import OverlapSummary

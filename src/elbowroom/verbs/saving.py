@@ -20,6 +20,7 @@ MODULES = {
     "Overhead": "trace_overhead",
     "Pairing": "colocate",
     "SchedulePlan": "colocate",
+    "ShownProfile": "profile",
     "Simulated": "simulate",
     "Stat": "trace",
     "TraceActivity": "trace",

@@ -116,7 +116,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     "profile-summary": ("profile: what `profile show --json` prints", "profile.summary:ProfileSummary"),
     "profile-record": (
         "profiled program: what `profile --json -- CMD` prints",
-        "api.profiles:ProfileRecordDocument",
+        "verbs.profile:ProfileRecordDocument",
     ),
     "samples": (
         "samples.jsonl of a run folder: line 1 is a header, every other line is one repetition of a point",
@@ -161,7 +161,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "trace-stat": ("statistics of a trace: what `trace stat --json` prints", "trace.documents:Stat"),
     "trace-sync": ("clocks of a trace: what `trace sync --json` prints", "trace.documents:Sync"),
-    "what-if": ("predicted changes: what `profile what-if --json` prints", "api.what_if:WhatIf"),
+    "what-if": ("predicted changes: what `profile what-if --json` prints", "advise.what_if:WhatIf"),
 }
 """By name: the title, and the place of the type or of a function that makes it; several where a command, or
 the lines of a file, have different ones.

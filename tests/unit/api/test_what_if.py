@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from elbowroom import api, cli
-from elbowroom.api.what_if import Change, WhatIf
+from elbowroom.advise.what_if import Change, WhatIf
 from elbowroom.errors import UsageError
 from elbowroom.profile import rank_file as f
 from made_profiles import MS, Row, write_profile

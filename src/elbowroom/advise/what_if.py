@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -12,18 +11,15 @@ import numpy.typing as npt
 
 from elbowroom.advise.job import JobStep, Setup
 from elbowroom.advise.setups import load_of, refuse
-from elbowroom.api.profiles import analyse_nodes
 from elbowroom.errors import UsageError
-from elbowroom.models.curves import STREAMS
+from elbowroom.models.curves import STREAMS, Shape
+from elbowroom.models.document import Document
 from elbowroom.models.load import NORMAL_90
 from elbowroom.models.predict import load_draws
 from elbowroom.profile.analysis import Analysis
-from elbowroom.profile.steps import find_steps
-from elbowroom.profile.what_if import Bandwidths, NodeTimes, changed_time, node_times
+from elbowroom.profile.what_if import Bandwidths, NodeTimes, changed_time
 from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
-from elbowroom.verbs.machine_models import check_machine, earlier_model
-from elbowroom.verbs.model_file import Model, load_model
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,7 +73,7 @@ def _shifted(bandwidths: Bandwidths, key: Key, error: float) -> Bandwidths:
 class _Case(NamedTuple):
     """A program on one node of a machine."""
 
-    model: Model
+    model: Document
     times: NodeTimes
     now: Setup
     size: int | None
@@ -87,64 +83,14 @@ class _Case(NamedTuple):
         what each bandwidth belongs to.
         """
         load = load_of(msgspec.structs.replace(setup, size=self.size), JobStep(comm_bytes=1.0))
-        draws = load_draws(self.model.document, [load])
+        draws = load_draws(self.model, [load])
         streams = {stream: getattr(draws, stream)[:, 0] for stream in STREAMS}
         discrepancy = np.asarray(draws.discrepancy, dtype=float).reshape(4, -1)[:, 0]
         keys = tuple(zip(STREAMS, (load.computing, load.messages, load, load), strict=True))
         return _Keyed(**streams, keys=keys), dict(zip(keys, discrepancy.tolist(), strict=True))
 
 
-def predict_changes(
-    directory: Path | str,
-    model: Model | Path | str | None = None,
-    *,
-    fewer_cores: int | None = None,
-    cores: int | None = None,
-    comp_node: int = 0,
-    comm_node: int = 0,
-    communication_threads: bool = False,
-    curve: Path | str | None = None,
-) -> WhatIf:
-    """How the time of a profiled program changes with `fewer_cores` computing cores less (default 1), with
-    its messages' data near the NIC, and without overlap; each by itself.
-
-    `cores`, `comp_node`, `comm_node`: as it ran (default: a core for each rank of a node). `model`: of that
-    machine, default the newest in runs/. UsageError for a model of another machine, or cores that it lacks.
-    """
-    analysis, inside = read = analyse_nodes(directory, curve, communication_threads=communication_threads)
-    profile = analysis.profile
-    size = _usual_size(analysis)
-    loaded = _model(read.hosts, model, size, str(directory))
-    steps = find_steps(analysis, of_all_ranks=inside).steps
-    times = node_times(analysis, *((steps.edges[0], steps.edges[-1]) if steps else ()))
-    node = max(range(len(times)), key=lambda at: times[at].computation + times[at].network)
-    ranks = profile.size if inside else int((profile.nodes_of == node).sum())
-    now = _present(ranks if cores is None else cores, comp_node, comm_node, loaded)
-    known = size if loaded.document.message_size is not None else None
-    return WhatIf(
-        profile=str(directory),
-        model=loaded.machine.name if loaded.path is None else str(loaded.path),
-        steps=0 if steps is None else steps.count,
-        now_s=times[node].total,
-        node=analysis.profile.names[node],
-        computation_s=times[node].computation,
-        network_s=times[node].network,
-        both_s=times[node].both,
-        changes=changes_of(times[node], now, loaded, size=known, fewer_cores=fewer_cores),
-    )
-
-
-def changes_of(
-    times: NodeTimes, now: Setup, model: Model, *, size: int | None = None, fewer_cores: int | None = None
-) -> tuple[Change, ...]:
-    """The changes of a program with these times that runs as `now` says, with messages of `size` (None: the
-    model's).
-    """
-    case = _Case(model, times, now, size)
-    return (*_fewer(case, fewer_cores), _near(case), _without_overlap(case))
-
-
-def _usual_size(analysis: Analysis) -> int:
+def usual_size(analysis: Analysis) -> int:
     """The message size with most bytes."""
     sent = analysis.network.bytes[analysis.network.out]
     if not len(sent) or sent.sum() == 0:
@@ -158,30 +104,24 @@ def _usual_size(analysis: Analysis) -> int:
     return int(sizes[np.argmax(sizes * counts)])
 
 
-def _model(hosts: tuple[str, ...], given: Model | Path | str | None, size: int, profile: str) -> Model:
-    if given is not None:
-        model = load_model(given)
-        check_machine(model, hosts, given)
-        return model
-    earlier = earlier_model(hosts, size)
-    if earlier is None:
-        raise UsageError(
-            "no model of the profile's machine is in runs/",
-            field="model",
-            hint=f"measure one: elbowroom diagnose --profile {profile}; or name one: --model M.json",
-        )
-    return earlier
-
-
-def _present(cores: int, comp_node: int, comm_node: int, model: Model) -> Setup:
+def present_setup(cores: int, comp_node: int, comm_node: int, shape: Shape) -> Setup:
     """How the program ran: cores that the first socket lacks are on the second one."""
-    shape = model.machine
     first = min(cores, shape.cores_first_socket)
     now = Setup(
         cores=first, cores_other=cores - first, comp_node=comp_node, comm_node=comm_node, overlap=False
     )  # fmt: skip
     refuse(now, JobStep(comm_bytes=1.0), shape)
     return now
+
+
+def changes_of(
+    times: NodeTimes, now: Setup, model: Document, *, size: int | None = None, fewer_cores: int | None = None
+) -> tuple[Change, ...]:
+    """The changes of a program with these times that runs as `now` says, with messages of `size` (None: the
+    model's).
+    """
+    case = _Case(model, times, now, size)
+    return (*_fewer(case, fewer_cores), _near(case), _without_overlap(case))
 
 
 def _fewer(case: _Case, given: int | None) -> tuple[Change, ...]:

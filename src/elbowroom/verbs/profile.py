@@ -1,0 +1,361 @@
+"""`elbowroom profile record` and `show`: who communicates when (docs/reference/profile-quantities.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+import click
+import msgspec
+
+from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.options import Output
+from elbowroom.errors import UsageError
+from elbowroom.files import make_folder, write_atomically
+from elbowroom.quantities import number
+from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
+from elbowroom.verbs.nic import EmulatedNic as NicOptions
+from elbowroom.version import __version__
+
+if TYPE_CHECKING:
+    from elbowroom.launch.nic import NicSettings
+    from elbowroom.launch.recorder import RecordedCommand
+    from elbowroom.measure.planned_starts import PlannedStart
+    from elbowroom.profile.analysis import Analysis
+    from elbowroom.profile.profile import Profile
+    from elbowroom.profile.summary import EmulatedNic, MemoryTraffic, ProfileSummary
+
+_FILES = "rank-*.profile"
+
+
+class ProfileRecordDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `profile record --json` prints. `ranks`: how many left a file; `partial`: those of them that never
+    called MPI_Finalize; `lost`: records that are not kept.
+    """
+
+    schema: str = "elbowroom/profile-record"
+    version: int = 1
+    directory: str
+    exit_code: int
+    seconds: float
+    mpi: str | None
+    ranks: int
+    partial: tuple[int, ...]
+    calls: int
+    lost: int
+    notes: tuple[str, ...]
+
+
+class Profiled(NamedTuple):
+    """A profiled run: where its profile is, how it ended and what it left."""
+
+    directory: Path
+    document: ProfileRecordDocument
+
+
+class RecordProfile(Verb):
+    """Run CMD and profile its MPI calls; `record` may be left out.
+
+    The exit code is that of CMD. The program is not recompiled.
+    """
+
+    name = "profile record"
+
+    out: Path | str = option(
+        "-o", "--out", default="profile", positional=True, metavar="P", help="Folder of the profile; new."
+    )
+    records: int = option(
+        type=int,
+        default=1 << 20,
+        metavar="N",
+        help="Records that each process keeps, the latest (32 B each).",
+    )
+    mpi: str | None = option(metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
+    emulated: NicOptions = included(NicOptions)
+    dry_run: bool = dry_run_option()
+    command: Sequence[str] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
+    stdout: IO[bytes] | int | None = None
+
+    def do(self) -> Profiled:
+        """Runs `command` with the profiler preloaded, into a new folder.
+
+        `records`: how many each process keeps, the latest; `mpi` where the command's cannot be told; `nic`:
+        an emulated one to run behind. What the program prints and its exit code stay its own. UsageError for
+        what cannot be profiled, MachineError where the command cannot be started.
+        """
+        from elbowroom.launch import profiler
+        from elbowroom.launch.nic import emulated
+        from elbowroom.machine.identity import read_host
+        from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, Manifest
+
+        where, nic = Path(self.out), self.emulated.settings()
+        prepared = self._prepared(where, nic)
+        make_folder(where, field="directory", hint="name another")
+        manifest = Manifest(
+            elbowroom=__version__,
+            command=tuple(self.command),
+            hosts=(socket.gethostname(),),
+            machine=msgspec.structs.asdict(read_host()),
+            mpi="" if prepared.mpi is None else prepared.mpi.name,
+            started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            nic=_emulated_nic(prepared.env),
+        )
+        MANIFEST.write(where / MANIFEST_FILE, manifest, own=True)
+        begin = time.monotonic()
+        with contextlib.nullcontext() if nic is None else emulated(nic):
+            code, traffic = _run(prepared, self.stdout)
+        seconds = time.monotonic() - begin
+        for agreement in where.glob(profiler.AGREEMENTS):
+            shutil.rmtree(agreement, ignore_errors=True)
+        manifest = msgspec.structs.replace(manifest, exit_code=code, **_memory(where, traffic))
+        MANIFEST.write(where / MANIFEST_FILE, manifest, own=True)
+        profile, notes = _read(where)
+        ranks = () if profile is None else profile.ranks
+        if ranks:
+            hosts = tuple(dict.fromkeys(rank.host for rank in ranks))
+            MANIFEST.write(where / MANIFEST_FILE, msgspec.structs.replace(manifest, hosts=hosts), own=True)
+        document = ProfileRecordDocument(
+            directory=str(where),
+            exit_code=code,
+            seconds=seconds,
+            mpi=manifest.mpi or None,
+            ranks=len(ranks),
+            partial=tuple(rank.rank for rank in ranks if rank.end_ns is None),
+            calls=sum(rank.calls for rank in ranks),
+            lost=sum(rank.lost for rank in ranks),
+            notes=notes,
+        )
+        return Profiled(where, document)
+
+    def planned_starts(self) -> Iterator[PlannedStart]:
+        """The program."""
+        from elbowroom.measure.planned_starts import PlannedStart
+
+        prepared = self._prepared(Path(self.out), self.emulated.settings())
+        yield PlannedStart(what="the program, with the profiler", commands=(prepared.line(),))
+
+    def _prepared(self, where: Path, nic: NicSettings | None) -> RecordedCommand:
+        from elbowroom.launch import profiler
+        from elbowroom.profile.summary import MANIFEST_FILE
+
+        if where.is_dir() and ((where / MANIFEST_FILE).exists() or any(where.glob(_FILES))):
+            raise UsageError(
+                "already holds a profile",
+                field="directory",
+                value=str(where),
+                hint="name another, or remove it",
+            )
+        settings = profiler.Settings(directory=str(where), records=_checked_records(self.records))
+        return profiler.prepare(self.command, settings, self.mpi, nic)
+
+    @contextlib.contextmanager
+    def in_shell(self, as_json: bool) -> Iterator[RecordProfile]:
+        """With --json, stdout is for the document, and what the program prints goes to stderr."""
+        yield self.with_fields(stdout=sys.stderr.fileno()) if as_json else self
+
+    def document(self, result: Profiled) -> ProfileRecordDocument:
+        """What was recorded."""
+        return result.document
+
+    def print(self, result: Profiled) -> None:
+        """On stderr: stdout is the program's."""
+        document = result.document
+        mpi = f", {document.mpi}" if document.mpi else ""
+        with contextlib.redirect_stdout(sys.stderr):
+            print_wrapped(
+                f"{result.directory}: {number(document.seconds, 3)} s, {document.ranks} ranks, "
+                f"{document.calls} calls{mpi}",
+                style="bold",
+            )
+            for note in document.notes:
+                print_wrapped(note, style="yellow")
+            if document.exit_code:
+                print_wrapped(f"The program ended with exit code {document.exit_code}.", style="bold yellow")
+
+    def exit_code(self, result: Profiled) -> int:
+        """That of the program."""
+        return result.document.exit_code
+
+
+record_profile = function_of(RecordProfile, "record_profile")
+
+
+def _run(prepared: RecordedCommand, stdout: IO[bytes] | int | None) -> tuple[int, MemoryTraffic | str]:
+    """The command's exit code, and the memory traffic of this host meanwhile, or why it is not known."""
+    from elbowroom.launch import recorder
+    from elbowroom.launch.memory_counters import Counters, Sampler, find_counters
+
+    counters = find_counters()
+    if not isinstance(counters, Counters):
+        return recorder.run(prepared, stdout), counters
+    with Sampler(counters) as sampler:
+        code = recorder.run(prepared, stdout)
+    return code, sampler.traffic(socket.gethostname()) or f"{counters.source} stopped to count"
+
+
+def _memory(where: Path, traffic: MemoryTraffic | str) -> dict[str, float | str]:
+    """What the manifest says of memory traffic; its samples have a file of their own."""
+    from elbowroom.profile.summary import MEMORY, TRAFFIC_FILE
+
+    if isinstance(traffic, str):
+        return {"memory_reason": traffic}
+    MEMORY.write(where / TRAFFIC_FILE, traffic, own=True)
+    return {"memory_bytes": traffic.total, "memory_reason": ""}
+
+
+def _checked_records(records: int) -> int:
+    """A power of two."""
+    from elbowroom.launch import profiler
+
+    if not 2 <= records <= profiler.MOST_RECORDS:
+        raise UsageError(
+            f"is not from 2 to {profiler.MOST_RECORDS}",
+            field="records",
+            value=records,
+            hint="leave it out for 1,048,576",
+        )
+    return 1 << (records - 1).bit_length()
+
+
+def _emulated_nic(env: dict[str, str]) -> EmulatedNic | None:
+    """What the environment says of an emulated NIC."""
+    from elbowroom.profile.summary import EmulatedNic
+
+    name, ranks = env.get("ELBOW_NIC_NAME", ""), env.get("ELBOW_NIC_RANKS_PER_NODE", "")
+    if not name and not ranks:
+        return None
+    try:
+        bandwidth = float(env["ELBOW_NIC_BANDWIDTH"])
+    except (KeyError, ValueError):
+        bandwidth = None
+    nodes = env.get("ELBOW_NIC_NODES", "").split(",")
+    return EmulatedNic(
+        name=name,
+        bandwidth=bandwidth,
+        ranks_per_node=int(ranks) if ranks.isdecimal() else None,
+        nodes=tuple(int(node) for node in nodes if node.isdecimal()),
+    )
+
+
+def _read(where: Path) -> tuple[Profile | None, tuple[str, ...]]:
+    """What the processes left, and notes; what cannot be read does not change how the command ends."""
+    from elbowroom.profile.profile import read_profile
+
+    if not any(where.glob(_FILES)):
+        return None, (_nothing(where),)
+    try:
+        profile = read_profile(where)
+    except UsageError as error:
+        return None, (error.sentence(),)
+    return profile, profile.notes
+
+
+def _nothing(directory: Path) -> str:
+    return (
+        f"No process left a profile in {directory}. Nothing is recorded of a program that never calls "
+        "MPI_Init or MPI_Comm_create_from_group, whose MPI is linked statically into it, or that "
+        "has or opens another MPI than its launcher's; on several hosts that folder must be the same on all."
+    )
+
+
+class ShownProfile(NamedTuple):
+    """What a profile says; `analysis` has its network intervals, for figures and files."""
+
+    summary: ProfileSummary
+    analysis: Analysis
+
+    def sentences(self) -> list[tuple[str, tuple[str, ...]]]:
+        """In words, each sentence with its notes."""
+        from elbowroom.profile.figures import sentences
+
+        return sentences(self.summary)
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The nodes: names of columns, and rows."""
+        from elbowroom.profile.figures import COLUMNS, node_row
+
+        return COLUMNS, [node_row(node) for node in self.summary.nodes]
+
+
+def curve_option(**settings: bool) -> Path | str | None:
+    """The file of a calibrated NIC."""
+    help = "NIC by `profile calibrate -o`; default: from the profile."
+    return option(metavar="FILE", help=help, **settings)  # type: ignore[no-any-return]
+
+
+class ShowProfile(Verb):
+    """Show how each node used its network, over time."""
+
+    name = "profile show"
+
+    directory: Path | str = argument(metavar="P")
+    curve: Path | str | None = curve_option(positional=True)
+    out: Path | str | None = option(
+        "-o",
+        "--out",
+        type=Output(".html", ".svg", ".png", ".parquet"),
+        metavar="FILE",
+        help="Write a page (.html), figures (.svg, .png) or the network intervals (.parquet).",
+    )
+
+    def do(self) -> ShownProfile:
+        """Who was on the network, how many at once, and what else the profile in this folder says. `curve`: a
+        file of `profile calibrate`; without it n senders share the highest bandwidth that the profile shows.
+
+        UsageError where it holds no profile, a damaged or newer one, or those of two jobs.
+        """
+        from elbowroom.profile.analysis import analyse, summarise
+        from elbowroom.profile.calibration import load_curve
+        from elbowroom.profile.profile import read_profile
+
+        curve = None if self.curve is None else load_curve(self.curve)
+        analysis = analyse(read_profile(Path(self.directory)), curve)
+        shown = ShownProfile(summarise(analysis), analysis)
+        if self.out is not None:
+            save(shown, Path(self.out))
+        return shown
+
+    def document(self, result: ShownProfile) -> ProfileSummary:
+        """The summary."""
+        return result.summary
+
+    def print(self, result: ShownProfile) -> None:
+        """Sentences with notes, then a line for each node."""
+        for sentence, notes in result.sentences():
+            print_wrapped(sentence)
+            for note in notes:
+                print_wrapped(note, style="yellow")
+        columns, rows = result.table()
+        names = [name.replace(" (", "\n(") for name in columns]
+        table = new_table(*((name, "" if place == 0 else "right") for place, name in enumerate(names)))
+        for row in rows:
+            table.add_row(*row)
+        console().print(table)
+        if self.out is not None:
+            print_wrapped(f"written: {self.out}")
+
+
+show_profile = function_of(ShowProfile, "show_profile")
+
+
+def save(result: ShownProfile, path: Path) -> None:
+    """Writes the profile as a page (.html), its figures (.svg, .png) or its network intervals (.parquet)."""
+    from elbowroom.draw.files import save_panels
+    from elbowroom.profile.analysis import write_intervals
+    from elbowroom.profile.figures import profile_figures, profile_page
+
+    ending = path.suffix.lower()
+    if ending == ".html":
+        write_atomically(path, profile_page(result.analysis, result.summary).encode())
+    elif ending == ".parquet":
+        write_intervals(result.analysis, path)
+    else:
+        figures = profile_figures(result.analysis, result.summary)
+        save_panels(figures, path, columns=1, title=result.analysis.profile.folder, shared=False)

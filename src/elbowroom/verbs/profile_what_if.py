@@ -1,0 +1,150 @@
+"""`elbowroom profile what-if`: a profiled program with fewer cores, data near the NIC, no overlap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.errors import UsageError
+from elbowroom.quantities import percent, short_time
+from elbowroom.verbs.declaration import Verb, argument, function_of, option
+from elbowroom.verbs.fit import one_thread
+from elbowroom.verbs.profile import curve_option
+
+if TYPE_CHECKING:
+    from elbowroom.advise.what_if import Change, WhatIf
+    from elbowroom.verbs.model_file import Model
+
+
+class PredictChanges(Verb):
+    """Predict the program's time with fewer cores, data near the NIC, no overlap.
+
+    Each change by itself, with the 90 % interval of the model.
+    """
+
+    name = "profile what-if"
+
+    directory: Path | str = argument(metavar="P")
+    model: Model | Path | str | None = option(
+        positional=True, metavar="M.json", help="Model of its machine; default: the newest in runs/."
+    )
+    fewer_cores: int | None = option(
+        type=click.IntRange(min=1), metavar="N", help="So many computing cores less on a node; default: 1."
+    )
+    cores: int | None = option(
+        type=click.IntRange(min=1), metavar="N", help="Cores that compute on a node now."
+    )
+    comp_node: int = option(
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=False,
+        metavar="NODE",
+        help="Of computations' data now.",
+    )
+    comm_node: int = option(
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=False,
+        metavar="NODE",
+        help="Of messages' data now.",
+    )
+    communication_threads: bool = option(
+        default=False, help="Other threads of a rank compute while its messages are pending."
+    )
+    curve: Path | str | None = curve_option()
+
+    def execute(self, as_json: bool) -> int:
+        """With one thread for linear algebra."""
+        one_thread()
+        return super().execute(as_json)
+
+    def do(self) -> WhatIf:
+        """How the time of a profiled program changes with `fewer_cores` computing cores less (default 1),
+        with its messages' data near the NIC, and without overlap; each by itself.
+
+        `cores`, `comp_node`, `comm_node`: as it ran (default: a core for each rank of a node). `model`: of
+        that machine, default the newest in runs/. UsageError for a model of another machine, or cores that
+        it lacks.
+        """
+        from elbowroom.advise.what_if import WhatIf, changes_of, present_setup, usual_size
+        from elbowroom.profile.analysis import analyse_nodes
+        from elbowroom.profile.steps import find_steps
+        from elbowroom.profile.what_if import node_times
+
+        analysis, inside = read = analyse_nodes(
+            self.directory, self.curve, communication_threads=self.communication_threads
+        )
+        profile = analysis.profile
+        size = usual_size(analysis)
+        model = self._model(read.hosts, size)
+        steps = find_steps(analysis, of_all_ranks=inside).steps
+        times = node_times(analysis, *((steps.edges[0], steps.edges[-1]) if steps else ()))
+        node = max(range(len(times)), key=lambda at: times[at].computation + times[at].network)
+        ranks = profile.size if inside else int((profile.nodes_of == node).sum())
+        cores = ranks if self.cores is None else self.cores
+        now = present_setup(cores, self.comp_node, self.comm_node, model.machine)
+        known = size if model.document.message_size is not None else None
+        return WhatIf(
+            profile=str(self.directory),
+            model=model.machine.name if model.path is None else str(model.path),
+            steps=0 if steps is None else steps.count,
+            now_s=times[node].total,
+            node=profile.names[node],
+            computation_s=times[node].computation,
+            network_s=times[node].network,
+            both_s=times[node].both,
+            changes=changes_of(times[node], now, model.document, size=known, fewer_cores=self.fewer_cores),
+        )
+
+    def _model(self, hosts: tuple[str, ...], size: int) -> Model:
+        from elbowroom.verbs.machine_models import check_machine, earlier_model
+        from elbowroom.verbs.model_file import load_model
+
+        if self.model is not None:
+            model = load_model(self.model)
+            check_machine(model, hosts, self.model)
+            return model
+        earlier = earlier_model(hosts, size)
+        if earlier is None:
+            raise UsageError(
+                "no model of the profile's machine is in runs/",
+                field="model",
+                hint=f"measure one: elbowroom diagnose --profile {self.directory}; or name one: "
+                "--model M.json",
+            )
+        return earlier
+
+    def print(self, result: WhatIf) -> None:
+        """The program now, then a line for each change."""
+        what = f"{result.steps} steps take " if result.steps else ""
+        print_wrapped(
+            f"{result.profile}: {what}{short_time(result.now_s)}; a rank of {result.node} computes "
+            f"{short_time(result.computation_s)} and is {short_time(result.network_s)} on the network, "
+            f"{short_time(result.both_s)} of that beside computation",
+            style="bold",
+        )
+        print_wrapped(f"model: {result.model}")
+        table = new_table(("what if", ""), ("then", "right"), ("change", "right"), ("90 %", ""))
+        for change in result.changes:
+            table.add_row(change.name, *_row(change))
+        console().print(table)
+        for change in result.changes:
+            if change.reason:
+                print_wrapped(f"n/a, {change.name}: {change.reason}")
+
+
+predict_changes = function_of(PredictChanges, "predict_changes")
+
+
+def _row(change: Change) -> tuple[str, str, str]:
+    if change.then_s is None or change.change is None:
+        return "n/a", "n/a", ""
+    low, high = (percent(value, sign=True) for value in (change.change.low, change.change.high))
+    return (
+        short_time(change.then_s.value),
+        percent(change.change.value, sign=True),
+        f"{low} to {high}",
+    )
