@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from command import Command, status
 from node_simulator import CLASSES, SimulatedJob, exclusive_seconds, simulate
 
@@ -37,6 +38,9 @@ SHORT = 20
 NOISE = 0.02
 MOST_REGRET = 0.02
 MOST_SECONDS = 10.0
+
+SPREADS = 0.9
+"""A job whose runtime on half of the cores is below this is spread over twice the nodes."""
 
 
 def matrix(steps: int, noise: float, seed: int) -> tuple[Matrix, dict[str, float]]:
@@ -116,6 +120,31 @@ def _offsets(problem: Problem, group: Group) -> list[int]:
     return [sum(widths[:place]) for place in range(len(widths))]
 
 
+def random_sharing(problem: Problem, generator: random.Random) -> list[Group]:
+    """Pairs at random among jobs of equal width that may share nodes; the others without a companion."""
+    order = list(range(len(problem.jobs)))
+    generator.shuffle(order)
+    return list(optimum.in_turn(problem, order))
+
+
+def spread_and_share(problem: Problem) -> list[Group]:
+    """Like Spread-n-Share, by one number for each job: those that gain most from half of the cores are
+    spread, each beside the job that gains least among those of its width. Nothing about pairs is used.
+    """
+    groups: list[Group] = []
+    for width in np.unique(problem.nodes):
+        part = sorted(np.flatnonzero(problem.nodes == width).tolist(), key=lambda job: problem.half[job])
+        while part:
+            job = part.pop(0)
+            beside = [other for other in reversed(part) if problem.possible(Group(job, "half", ((other,),)))]
+            if problem.half[job] > SPREADS or not beside:
+                groups.append(problem.single(job))
+                continue
+            part.remove(beside[0])
+            groups.append(Group(job, "half", ((beside[0],),)))
+    return groups
+
+
 def one(count: int, nodes: int, seed: int, truth_steps: int) -> dict[str, Any]:
     """All ways to schedule the jobs of one seed."""
     jobs, simulated = random_jobs(count, nodes, seed)
@@ -129,9 +158,9 @@ def one(count: int, nodes: int, seed: int, truth_steps: int) -> dict[str, Any]:
     ways = {
         "this plan": [item.group for item in placed],
         "plan with the true matrix": list(best.groups),
-        "like Spread-n-Share": optimum.spread_and_share(problem),
+        "like Spread-n-Share": spread_and_share(problem),
         "exclusive, first fit": optimum.exclusive(problem),
-        "random sharing": optimum.random_sharing(problem, random.Random(seed)),
+        "random sharing": random_sharing(problem, random.Random(seed)),
     }
     return {
         "seed": seed,

@@ -28,8 +28,17 @@ from elbowroom.virtual.machines import of_name
 from elbowroom.virtual.request_calibration import scaled
 from elbowroom.virtual.request_node import SimulatedNode, changed
 from elbowroom.virtual.requests import Requests, curve
-from elbowroom.virtual.simulated import LOSS, Curve, LossOnset, SimulatedRow, count_cores, onset_of, who
-from elbowroom.virtual.simulated_figures import SIMULATED, bandwidths
+from elbowroom.virtual.simulated import (
+    LOSS,
+    SIMULATED,
+    Curve,
+    LossOnset,
+    SimulatedRow,
+    bandwidths,
+    count_cores,
+    onset_of,
+    who,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

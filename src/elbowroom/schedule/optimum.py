@@ -5,7 +5,6 @@ Other ways to schedule the same jobs, to compare with: exclusive, at random, and
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, permutations
@@ -246,38 +245,9 @@ def _least(problem: Problem, group: Group) -> float:
     return problem.width(group) * hours
 
 
-SPREADS = 0.9
-"""A job whose runtime on half of the cores is below this is spread over twice the nodes."""
-
-
 def exclusive(problem: Problem) -> list[Group]:
     """Every job without a companion."""
     return [problem.single(index) for index in range(len(problem.jobs))]
-
-
-def random_sharing(problem: Problem, generator: random.Random) -> list[Group]:
-    """Pairs at random among jobs of equal width that may share nodes; the others without a companion."""
-    order = list(range(len(problem.jobs)))
-    generator.shuffle(order)
-    return list(_in_turn(problem, order))
-
-
-def spread_and_share(problem: Problem) -> list[Group]:
-    """Like Spread-n-Share, by one number for each job: those that gain most from half of the cores are
-    spread, each beside the job that gains least among those of its width. Nothing about pairs is used.
-    """
-    groups: list[Group] = []
-    for width in np.unique(problem.nodes):
-        part = sorted(np.flatnonzero(problem.nodes == width).tolist(), key=lambda job: problem.half[job])
-        while part:
-            job = part.pop(0)
-            beside = [other for other in reversed(part) if problem.possible(Group(job, "half", ((other,),)))]
-            if problem.half[job] > SPREADS or not beside:
-                groups.append(problem.single(job))
-                continue
-            part.remove(beside[0])
-            groups.append(Group(job, "half", ((beside[0],),)))
-    return groups
 
 
 def random_node_hours(problem: Problem) -> float:
@@ -318,7 +288,7 @@ def node_hours(problem: Problem, groups: Iterable[Group]) -> float:
     return sum(problem.cost(group) for group in groups)
 
 
-def _in_turn(problem: Problem, order: Sequence[int]) -> Iterator[Group]:
+def in_turn(problem: Problem, order: Sequence[int]) -> Iterator[Group]:
     """Each job beside the next one of its width that it may share with."""
     left = list(order)
     while left:

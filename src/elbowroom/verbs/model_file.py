@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from elbowroom.advise import job as jobs
 from elbowroom.advise.advisor import advise as advised
+from elbowroom.advise.collectives import with_measurements
 from elbowroom.advise.job import Job
-from elbowroom.advise.measured_collectives import with_measurements
 from elbowroom.documents import parse_toml
 from elbowroom.draw import files
 from elbowroom.errors import UsageError, closest

@@ -222,7 +222,7 @@ def simulated_node(machine: str, settings: Iterable[tuple[str, str]] = ()) -> Si
 
 def simulated_figure(simulated: Simulated) -> Figure:
     """Bandwidths of the first curve over n."""
-    from elbowroom.virtual.simulated_figures import bandwidths
+    from elbowroom.virtual.simulated import bandwidths
 
     return bandwidths(simulated.node.shape.name, simulated.curves[0])
 
