@@ -25,7 +25,7 @@ from elbowroom.broadcast.simulated import (
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
-from elbowroom.launch import simulator
+from elbowroom.launch import executables
 from elbowroom.quantities import format_size, parse_size
 
 BANDWIDTH, LATENCY = 6e9, 2e-6
@@ -53,7 +53,7 @@ def simulate_areas(trees: Sequence[str], request: BroadcastRequest) -> AreasDocu
     requests = [msgspec.structs.replace(request, tree=tree) for tree in trees]
     return AreasDocument(
         priorities=request.priorities,
-        broadcasts=tuple(broadcast_document(simulator.simulate_broadcast(one), one) for one in requests),
+        broadcasts=tuple(broadcast_document(executables.simulate_broadcast(one), one) for one in requests),
     )
 
 

@@ -21,7 +21,7 @@ from command import Command, status
 
 import elbowroom
 from elbowroom.broadcast.network import Network
-from elbowroom.launch.simulator import BroadcastCase, predict_broadcasts
+from elbowroom.launch.executables import BroadcastCase, predict_broadcasts
 
 TREES = (
     "flat", "chain", "binary", "binomial", "4-ary", "4-nomial", "8-nomial", "delegate-binary",

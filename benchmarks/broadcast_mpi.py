@@ -33,8 +33,7 @@ import msgspec
 from command import Command, status
 
 from elbowroom.broadcast.measured import BroadcastEntry, Case, cases, entries
-from elbowroom.launch.bench import Job
-from elbowroom.launch.broadcast_bench import measure_broadcasts
+from elbowroom.launch.executables import Job, measure_broadcasts
 from elbowroom.launch.launcher import Launch
 
 EXCHANGES, BLOCKS = 1000, 20

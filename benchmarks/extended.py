@@ -39,7 +39,7 @@ from flow_design import design, mixed
 from naive_loads import Answer, max_min, roofline, told_alone
 from prediction import VALUES, arguments, moved
 
-from elbowroom.launch.simulator import simulate
+from elbowroom.launch.executables import simulate
 from elbowroom.models import published
 from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation, Streams
 from elbowroom.models.document import Calibration, Document, Models

@@ -24,8 +24,7 @@ from elbowroom.broadcast.factorizations import (
     factorization_document,
     read_step_times,
 )
-from elbowroom.launch.simulator import simulate_factorization
-from elbowroom.launch.step_times import time_steps
+from elbowroom.launch.executables import simulate_factorization, time_steps
 
 BLOCK = 320
 WORKERS = 27

@@ -28,6 +28,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 from command import Command, status
+from nic_transfers import Transfers, read_transfers
 from trace_mpi import c_wrapper
 
 from elbowroom import api
@@ -38,7 +39,6 @@ from elbowroom.profile.analysis import analyse, summarise
 from elbowroom.profile.curve import NicCurve
 from elbowroom.profile.profile import read_profile
 from elbowroom.profile.spans import union
-from elbowroom.profile.transfers import Transfers, read_transfers
 from elbowroom.quantities import parse_bandwidth
 
 LIMIT = 0.05

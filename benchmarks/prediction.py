@@ -106,7 +106,7 @@ def truth_of(name: str, machine: str) -> Truth:
         return PublishedCurves(model)
     if name == LINE_BY_LINE:
         # Imported here: only this truth needs a compiler.
-        from elbowroom.launch.simulator import simulate
+        from elbowroom.launch.executables import simulate
         from elbowroom.virtual.machines import of_name
         from elbowroom.virtual.request_calibration import scaled
         from elbowroom.virtual.requests import Requests

@@ -21,7 +21,7 @@ import msgspec
 import prediction
 from command import Command
 
-from elbowroom.launch.simulator import simulate
+from elbowroom.launch.executables import simulate
 from elbowroom.models import published
 from elbowroom.models.load import Computing, Load, Messages
 from elbowroom.virtual.machines import of_name

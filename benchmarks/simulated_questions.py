@@ -20,7 +20,7 @@ from command import Command
 from elbowroom.draw.figure import Axis, Figure, Hue, Series, Side
 from elbowroom.draw.files import save, save_panels
 from elbowroom.files import make_folder
-from elbowroom.launch import simulator
+from elbowroom.launch import executables
 from elbowroom.launch.processes import computing
 from elbowroom.models.figures import CORES
 from elbowroom.models.load import Computing, Load, Messages
@@ -99,8 +99,8 @@ def simulate_questions(
     it.
     """
     with computing("simulating, in many short runs"):
-        node = changed(scaled(of_name(machine), simulator.simulate), settings)
-        truth = Requests(node, simulator.simulate, seed=seed)
+        node = changed(scaled(of_name(machine), executables.simulate), settings)
+        truth = Requests(node, executables.simulate, seed=seed)
         counts = tuple(range(1, node.shape.cores_first_socket + 1))
         curves = tuple(_placed(truth, place, counts) for place in _placements(node))
         swept = tuple(one for sweep in sweeps for one in _swept(node, sweep, seed))
@@ -139,7 +139,7 @@ def _swept(node: SimulatedNode, sweep: ParameterSweep, seed: int) -> list[Swept]
 
 
 def _truth(node: SimulatedNode, seed: int) -> Requests:
-    return Requests(node, simulator.simulate, seed=seed)
+    return Requests(node, executables.simulate, seed=seed)
 
 
 def _drawn(

@@ -23,9 +23,8 @@ from elbowroom.models.published import of_published
 from elbowroom.models.registry import fitted_models
 from elbowroom.points.point import Note
 from elbowroom.report.columns import CoreUse
-from elbowroom.report.jobs import Jobbed
-from elbowroom.report.modelled import Modelled
 from elbowroom.report.page import Page
+from elbowroom.report.sections import JobSection, ModelSection
 from elbowroom.results.quiet import Drift
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.stats.interval import Kept, Side, Summary
@@ -344,11 +343,11 @@ def document(name: str = "henri", *, seed: int = 1, law: bool = True, virtual: b
     )
 
 
-def modelled(document: Document, name: str = "M.json") -> Modelled:
+def modelled(document: Document, name: str = "M.json") -> ModelSection:
     """The document as the page shows it: with its lines in every placement, nothing measured."""
     shown = fitted_models(document)[0]
     lines = predict(document, situations(document.machine), name=shown)
-    return Modelled(
+    return ModelSection(
         name=name,
         document=document,
         shown=shown,
@@ -356,9 +355,9 @@ def modelled(document: Document, name: str = "M.json") -> Modelled:
     )
 
 
-def jobbed(job: Mapping[str, object], *, seed: int = 1) -> Jobbed:
+def jobbed(job: Mapping[str, object], *, seed: int = 1) -> JobSection:
     """A job (as its file gives it) on henri with a FLOW that is made up, as the page shows it."""
     made = document(seed=seed)
     advice = advise(made, of_data(job), model="M.json")
     maps = contention_maps(made, advice)
-    return Jobbed(model="M.json", advice=advice, maps=maps, figures=figures(maps, made.machine))
+    return JobSection(model="M.json", advice=advice, maps=maps, figures=figures(maps, made.machine))

@@ -14,12 +14,12 @@ from elbowroom.experiments.plans import Overrides as Overrides
 from elbowroom.experiments.plans import names as names
 from elbowroom.experiments.plans import plans as plans
 from elbowroom.explain.explanation import Explanation as Explanation
+from elbowroom.launch.executables import simulate_factorization as simulate_factorization
 from elbowroom.launch.nic import NicSettings as NicSettings
 from elbowroom.launch.nic import run_behind_nic as run_behind_nic
 from elbowroom.launch.recorder import Adapter as Adapter
 from elbowroom.launch.recorder import Policy as Policy
 from elbowroom.launch.recorder import TraceClock as TraceClock
-from elbowroom.launch.simulator import simulate_factorization as simulate_factorization
 from elbowroom.launch.trace_reader import Checked as Checked
 from elbowroom.launch.trace_reader import Tell as Tell
 from elbowroom.machine.doctor import Diagnosis as Diagnosis
@@ -28,8 +28,8 @@ from elbowroom.measure.recording_cost import Step as Step
 from elbowroom.models.load import Direction as Direction
 from elbowroom.models.load import LoadRow as LoadRow
 from elbowroom.models.run_data import FitData as FitData
-from elbowroom.profile.calibration import Calibration as Calibration
-from elbowroom.profile.calibration import load_calibration as load_calibration
+from elbowroom.profile.curve import Calibration as Calibration
+from elbowroom.profile.curve import load_calibration as load_calibration
 from elbowroom.results.comparison import Change as Change
 from elbowroom.results.stores import StoreFactor as StoreFactor
 from elbowroom.schedule.measured import MeasuredMatrix as MeasuredMatrix

@@ -19,8 +19,7 @@ from broadcast_library import ROOT, built_tree, compiled_for, library_folder, ra
 from elbowroom import cli
 from elbowroom.broadcast.measured import BroadcastEntry, Case
 from elbowroom.errors import UsageError
-from elbowroom.launch.bench import Job
-from elbowroom.launch.broadcast_bench import measure_broadcasts
+from elbowroom.launch.executables import Job, measure_broadcasts
 from elbowroom.launch.mpi import Mpi
 from elbowroom.verbs.broadcast_bench import cores
 from traced import mpi_called

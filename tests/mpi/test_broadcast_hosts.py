@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from elbowroom.broadcast.measured import Case, CaseTimes
-from elbowroom.launch.bench import Job
-from elbowroom.launch.broadcast_bench import measure_broadcasts
+from elbowroom.launch.executables import Job, measure_broadcasts
 from linked_hosts import LinkedHosts, NoHostsError, linked_hosts
 
 SIZE = 1_000_000

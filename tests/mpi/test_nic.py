@@ -15,13 +15,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import benchmark_modules
 from elbowroom import api, cli
 from elbowroom.launch import nic, recorder
 from elbowroom.launch.mpi import Mpi, launch_environment, spec_of
 from elbowroom.launch.nic import NicSettings
 from elbowroom.launch.processes import kill_all
-from elbowroom.profile.transfers import Transfers, read_transfers
 from traced import MPIS, minikernel, mpi_called
+
+_TRANSFERS = benchmark_modules.load("nic_transfers")
+Transfers = _TRANSFERS.Transfers
+read_transfers = _TRANSFERS.read_transfers
 
 BANDWIDTH = 20e6
 SLACK = 3 * (1 << 20)

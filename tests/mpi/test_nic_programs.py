@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import benchmark_modules
 from elbowroom.launch import build, nic
 from elbowroom.launch.mpi import Mpi, launch_environment
 from elbowroom.launch.nic import NicSettings
-from elbowroom.profile.transfers import read_transfers
 from traced import MPIS, mpi_called
+
+_TRANSFERS = benchmark_modules.load("nic_transfers")
+read_transfers = _TRANSFERS.read_transfers
 
 SOURCE = Path(__file__).with_name("nic_program.c")
 SECONDS = 60

@@ -28,7 +28,7 @@ PUBLIC = {
         "elbowroom.broadcast.measured": ("broadcast_figures",),
         "elbowroom.verbs.broadcasts": ("simulate_broadcast", "tune_broadcasts"),
         "elbowroom.verbs.broadcast_bench": ("bench_broadcasts",),
-        "elbowroom.launch.simulator": ("simulate_factorization",),
+        "elbowroom.launch.executables": ("simulate_factorization",),
         "elbowroom.verbs.fit": ("evaluate", "fit", "import_curves"),
         "elbowroom.verbs.calibrate": ("Calibrated", "calibrate", "resume_calibration"),
         "elbowroom.verbs.colocate": (
@@ -41,7 +41,7 @@ PUBLIC = {
         "elbowroom.verbs.colocate_predict": ("forecast_colocation",),
         "elbowroom.verbs.colocate_measure": ("calibrate_for_jobs", "measure_pairs", "plan_colocation"),
         "elbowroom.launch.nic": ("NicSettings", "run_behind_nic"),
-        "elbowroom.profile.calibration": ("load_calibration",),
+        "elbowroom.profile.curve": ("load_calibration",),
         "elbowroom.verbs.profile_calibrate": ("calibrate_network",),
         "elbowroom.verbs.diagnosis": ("diagnose",),
         "elbowroom.verbs.explain": ("explain", "explanation_figures"),

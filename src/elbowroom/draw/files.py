@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from elbowroom.draw import bars, map_files, maps, palette, scales
+from elbowroom.draw import map_files, maps, palette, scales, strokes
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.map_files import plain
 from elbowroom.draw.scales import AxisScale
@@ -292,7 +292,7 @@ def _axis(axes: Axes, which: str, axis: Axis, scale: AxisScale) -> None:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log", base=base)
     side = axes.xaxis if which == "x" else axes.yaxis
     labelled = [tick for tick in scale.ticks if tick.label]
-    texts = ["\n".join(lines) for lines in bars.wrapped([tick.label for tick in labelled])]
+    texts = ["\n".join(lines) for lines in strokes.wrapped([tick.label for tick in labelled])]
     texts = texts if axis.names else [tick.label for tick in labelled]
     side.set_ticks([tick.value for tick in labelled], labels=[plain(text) for text in texts])
     side.set_ticks([tick.value for tick in scale.ticks if not tick.label], labels=None, minor=True)
@@ -308,7 +308,7 @@ def _curve(
     """Draws the curve with its band, area or whiskers, or the bars."""
     colour = palette.ON_LIGHT[look.colour]
     if series.drawn == "bars":
-        bars.draw(axes, series, colour, hollow=look.dashed)
+        _bars(axes, series, colour, hollow=look.dashed)
         return
     level = [value + below for value, below in zip(series.y, base, strict=True)]
     for run in scales.runs(series.x, level, x, y):
@@ -326,6 +326,32 @@ def _curve(
                 axes.fill_between(across, low, high, color=colour, alpha=0.16, linewidth=0)
 
 
+def _filled(colour: str, *, hollow: bool) -> dict[str, Any]:
+    """The look of a bar for matplotlib."""
+    if hollow:
+        return {"facecolor": "white", "edgecolor": colour, "linewidth": 1.2, "linestyle": (0, (3.0, 2.0))}
+    return {"facecolor": colour, "alpha": 0.75, "linewidth": 0}
+
+
+def _bars(axes: Axes, series: Series, colour: str, *, hollow: bool) -> None:
+    """The bars with whiskers and texts."""
+    for index, (at, low, high) in enumerate(strokes.ends(series)):
+        axes.bar(at, high - low, width=2 * strokes.HALF, bottom=low, **_filled(colour, hollow=hollow))
+        if series.low and series.low[index] != series.high[index]:
+            axes.vlines(at, series.low[index], series.high[index], color=strokes.INK, linewidth=1.2)
+        if series.texts and series.texts[index]:
+            axes.annotate(
+                series.texts[index],
+                (at, strokes.top(series, index)),
+                xytext=(0, 3),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                fontsize=8.5,
+                fontweight="bold",
+            )
+
+
 def _key(look: palette.Look) -> Line2D | Patch:
     """What stands for the curve in the legend."""
     if look.drawn not in ("area", "bars"):
@@ -334,7 +360,7 @@ def _key(look: palette.Look) -> Line2D | Patch:
 
     colour = palette.ON_LIGHT[look.colour]
     if look.drawn == "bars":
-        return Rectangle((0, 0), 1, 1, label=plain(look.label), **bars.filled(colour, hollow=look.dashed))
+        return Rectangle((0, 0), 1, 1, label=plain(look.label), **_filled(colour, hollow=look.dashed))
     return Rectangle((0, 0), 1, 1, color=colour, alpha=0.34, label=plain(look.label))
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any
+
+from elbowroom.draw.figure import Figure
+from elbowroom.draw.svg import style, svg
 
 
 @lru_cache
@@ -31,3 +35,28 @@ def embed(data: object) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def figure_page(
+    title: str,
+    sentences: Sequence[tuple[str, Sequence[str]]],
+    figures: Sequence[Figure],
+    table: tuple[str, Sequence[str], Sequence[Sequence[str]]],
+    *,
+    command: str = "",
+    note: str = "",
+) -> str:
+    """The page. `sentences`: each with its hints; `table`: title, names of the columns, rows."""
+    table_title, columns, rows = table
+    page: str = template("elbowroom.trace", "page/figures.html.j2").render(
+        title=title,
+        command=command,
+        style=style(),
+        sentences=sentences,
+        figures=[(figure, svg(figure)) for figure in figures],
+        table_title=table_title,
+        columns=columns,
+        rows=rows,
+        note=note,
+    )
+    return page

@@ -9,13 +9,13 @@ from elbowroom.draw import maps, palette, strokes, svg
 from elbowroom.draw.figure import Axis, Field, Figure
 from elbowroom.draw.maps import Spot
 from elbowroom.draw.scales import AxisScale
+from elbowroom.draw.strokes import INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-INK = "#1b1f24"
 FAINT = "#59636e"
 HATCHES = {"rising": "////", "falling": "\\\\\\\\"}
 WIDTH, HEIGHT = svg.WIDTH - svg.LEFT - svg.RIGHT, svg.PLOT_HEIGHT

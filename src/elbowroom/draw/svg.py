@@ -18,7 +18,7 @@ from html import escape
 
 import msgspec
 
-from elbowroom.draw import bars, map_strokes, maps, palette, scales, strokes
+from elbowroom.draw import maps, palette, scales, strokes
 from elbowroom.draw.figure import Axis, Field, Figure, Second, Series
 from elbowroom.draw.scales import AxisScale
 from elbowroom.draw.strokes import LETTER, PlotBox
@@ -69,7 +69,7 @@ def style() -> str:
         ".figure .reference{stroke:var(--ink);stroke-width:1.2;fill:none}"
         f".figure .warning{{fill:var(--bad,{palette.WARNING});font-weight:700}}"
         ".figure .badge{fill:var(--ink)}.figure .badge-text{fill:var(--paper);font-size:10px;font-weight:700}"
-        f"{bars.STYLE}{map_strokes.STYLE}{curves}"
+        f"{strokes.BAR_STYLE}{strokes.MAP_STYLE}{curves}"
     )
 
 
@@ -94,7 +94,7 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
     looks = palette.looks(figure)
     identity = re.sub(r"[^A-Za-z0-9_-]", "-", figure.name)
     legend, legend_height = _legend(identity, palette.keys(looks))
-    of_fields, more = map_strokes.legend(identity, figure.fields, LEFT, WIDTH - 4, legend_height + 14)
+    of_fields, more = strokes.map_legend(identity, figure.fields, LEFT, WIDTH - 4, legend_height + 14)
     warning, warned = _warning(figure, legend_height + more)
     box = _box(figure, legend_height + more + warned)
     marks, height = _marks(figure, x, box)
@@ -107,7 +107,7 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
         own = _x_texts(series, figure.x, drawn)
         common = common or own
         about = _about(series, look, axis, "" if own == common else own, drawn, rows_of(series))
-        drawn_as_bars = bars.strokes(series, x, y, box) if series.drawn == "bars" else ""
+        drawn_as_bars = strokes.bar_strokes(series, x, y, box) if series.drawn == "bars" else ""
         curve = strokes.curve(identity, series, base, look, (x, y), box)
         curves.append(f"<g {about}>{drawn_as_bars}{curve}</g>")
     return "".join(
@@ -125,9 +125,9 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
             of_fields,
             warning,
             _axes(figure, x, sides, box),
-            map_strokes.behind(identity, figure, x, sides["left"], box),
+            strokes.map_behind(identity, figure, x, sides["left"], box),
             *curves,
-            map_strokes.above(figure, x, sides, box),
+            strokes.map_above(figure, x, sides, box),
             marks,
             "</g></svg>",
         )
@@ -202,7 +202,7 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Plo
     bottom, end = box.top + box.height, box.left + box.width
     grid, ticks = "", ""
     texts = {"middle": "", "end": "", "start": ""}
-    named = bars.wrapped(figure.x.names)
+    named = strokes.wrapped(figure.x.names)
     for tick in x.ticks:
         at = strokes.short(box.across(x.place(tick.value)))
         ticks += f"M{at} {bottom:g}v{5 if tick.label else 3}"
@@ -210,7 +210,7 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Plo
             grid += f"M{at} {box.top:g}V{bottom:g}"
             name_lines = named[round(tick.value)] if named else [tick.label]
             texts["middle"] += "".join(
-                f'<text x="{at}" y="{bottom + 18 + line * bars.LINE:g}">{escape(text)}</text>'
+                f'<text x="{at}" y="{bottom + 18 + line * strokes.NAMED_TICK_LINE:g}">{escape(text)}</text>'
                 for line, text in enumerate(name_lines)
             )
     for side, scale in sides.items():
@@ -329,8 +329,8 @@ def _about(
 
 def _marks(figure: Figure, x: AxisScale, box: PlotBox) -> tuple[str, float]:
     """Numbered vertical lines, their sentences below the plot; and the height of the whole figure."""
-    names = max((len(lines) for lines in bars.wrapped(figure.x.names)), default=0)
-    y = box.top + box.height + 46 + max(0, names - 2) * bars.LINE
+    names = max((len(lines) for lines in strokes.wrapped(figure.x.names)), default=0)
+    y = box.top + box.height + 46 + max(0, names - 2) * strokes.NAMED_TICK_LINE
     bottom = box.top + box.height
     parts = []
     letters = math.floor((WIDTH - LEFT - 24) / LETTER)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import os
 import re
 import shlex
 import shutil
 import socket
+import subprocess
 import sys
 import sysconfig
 import time
@@ -443,3 +445,25 @@ def missing_packages(names: str) -> str:
     listed = run(query, field="dpkg-query").stdout.splitlines()
     installed = {line.split()[0] for line in listed if line.endswith(" installed")}
     return " ".join(name for name in names.split() if name not in installed)
+
+
+_PATIENCE = 10
+
+
+@functools.cache
+def commit(root: Path) -> str | None:
+    """The commit of a checkout, with `+` where tracked files differ from it; None where git cannot tell. Read
+    once in a process.
+    """
+    try:
+        named, changed = (
+            subprocess.run(
+                ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=_PATIENCE
+            )
+            for words in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    if named.returncode or changed.returncode:
+        return None
+    return named.stdout.strip() + ("+" if changed.stdout.strip() else "")

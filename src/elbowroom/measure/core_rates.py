@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from elbowroom.errors import UsageError
-from elbowroom.launch.modes import KernelRate, kernel_rate
+from elbowroom.launch.topologies import KernelRate, kernel_rate
 from elbowroom.machine.topology import Machine
 from elbowroom.models.load import Computing, Load, LoadRow
 from elbowroom.models.run_data import FitData, Layout

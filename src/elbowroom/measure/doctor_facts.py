@@ -12,7 +12,7 @@ import msgspec
 from elbowroom.errors import ElbowroomError, MachineError
 from elbowroom.experiments import EXPERIMENTS
 from elbowroom.experiments.plans import PLANS
-from elbowroom.launch import build, gpu, modes, starpu
+from elbowroom.launch import build, gpu, starpu, topologies
 from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import LAUNCHERS, build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
@@ -102,10 +102,10 @@ def _built(mpi: Mpi | Failure) -> Path | Failure:
     return _attempt(lambda: build.probe(mpi))
 
 
-def _probe_output(probe: Path | Failure, mode: modes.Mode) -> dict[str, Any] | Failure:
+def _probe_output(probe: Path | Failure, mode: topologies.Mode) -> dict[str, Any] | Failure:
     if isinstance(probe, Failure):
         return Failure(reason=f"needs the probe: {probe.reason}", hint=probe.hint)
-    return _attempt(lambda: modes.probe_output(probe, mode))
+    return _attempt(lambda: topologies.probe_output(probe, mode))
 
 
 def _fallback_state() -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _fallback_state() -> dict[str, Any]:
 def _machine(probe: Path | Failure, memory: int | None) -> Machine | Failure:
     if isinstance(probe, Failure):
         return Failure(reason=f"needs the probe: {probe.reason}", hint=probe.hint)
-    return _attempt(lambda: settable(here(read_topology(modes.topology_xml(probe)), memory=memory)))
+    return _attempt(lambda: settable(here(read_topology(topologies.topology_xml(probe)), memory=memory)))
 
 
 def _binding() -> Failure | None:

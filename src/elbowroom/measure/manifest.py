@@ -22,8 +22,7 @@ import msgspec
 
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import launchers
-from elbowroom.launch.checkout import commit
-from elbowroom.launch.native import checkout_root
+from elbowroom.launch.native import checkout_root, commit
 from elbowroom.machine.frequencies import CORE, GOVERNOR, TURBO, UNCORE, Frequencies
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.machine.state import unknowns

@@ -13,12 +13,12 @@ import msgspec
 from elbowroom import experiments
 from elbowroom.documents import convert
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch import build, gpu, modes, native, starpu, topologies
+from elbowroom.launch import build, gpu, native, starpu, topologies
+from elbowroom.launch.executables import simulate
 from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
 from elbowroom.launch.mpi import find_mpi, refused_persistent, refused_progress, refused_threads, spec_of
 from elbowroom.launch.session import PREFIX, Conversation, ProgramSession, RecordedAnswer, Replay, Session
-from elbowroom.launch.simulator import simulate
 from elbowroom.launch.virtual import VirtualCluster, VirtualProbe, load
 from elbowroom.machine.frequencies import GOVERNOR, Frequencies
 from elbowroom.machine.gpu import GpuFacts
@@ -180,16 +180,16 @@ class Live:
         if self._topology is None:
             # Before the probe is built, in a dry run, its library is asked.
             built = self.probe.exists()
-            self._topology = modes.topology_xml(self.probe) if built else topologies.own_topology_xml()
+            self._topology = topologies.topology_xml(self.probe) if built else topologies.own_topology_xml()
         return self._topology
 
     def observers(self) -> dict[str, Any]:
         """What the probe can observe here; nothing is known before it is built, in a dry run."""
-        return modes.probe_output(self.probe, "observe") if self.probe.exists() else {}
+        return topologies.probe_output(self.probe, "observe") if self.probe.exists() else {}
 
     def state(self) -> dict[str, Any]:
         """The state of this host now."""
-        return modes.probe_output(self.probe, "state")
+        return topologies.probe_output(self.probe, "state")
 
     def refuse(self, point: Point) -> str:
         """The probe says itself what it cannot measure; what an application cannot is known before."""

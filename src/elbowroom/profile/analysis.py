@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from elbowroom.files import write_with
 from elbowroom.profile import matching
-from elbowroom.profile.calibration import load_curve
-from elbowroom.profile.curve import NicCurve
+from elbowroom.profile.curve import NicCurve, load_curve
 from elbowroom.profile.intervals import (
     COLLECTIVES,
     SENDS,

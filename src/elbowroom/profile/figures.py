@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.html import figure_page
 from elbowroom.profile.analysis import NOTICEABLE, Analysis
 from elbowroom.profile.summary import (
     MemorySummary,
@@ -15,7 +16,6 @@ from elbowroom.profile.summary import (
     OverlapSummary,
     ProfileSummary,
 )
-from elbowroom.trace.figure_page import figure_page
 
 NODES = 8
 """Nodes that have figures of their own, those that send most."""

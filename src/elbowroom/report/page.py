@@ -5,7 +5,7 @@ The file carries its own style, script and data; a Content-Security-Policy insid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,13 +16,14 @@ from elbowroom.draw.html import asset, embed, template
 from elbowroom.machine.topology import Machine
 from elbowroom.points.point import Note
 from elbowroom.quantities import interval, number, plural, rounded_size, unit
-from elbowroom.report import columns, jobs, machine, modelled, words
+from elbowroom.report import columns, machine, sections, words
 from elbowroom.report.columns import CoreUse
-from elbowroom.report.jobs import Jobbed
-from elbowroom.report.modelled import Modelled
+from elbowroom.report.sections import JobSection, ModelSection
 from elbowroom.results.quiet import Drift
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.stats.interval import Side, Summary
+from elbowroom.studies.document import JudgedExhibit, StudyDocument
+from elbowroom.version import __version__
 
 PACKAGE = "elbowroom.report"
 ROWS_WITHOUT_SCRIPT = 500
@@ -51,8 +52,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     uses: dict[str, CoreUse] = {}
     drifts: tuple[Drift, ...] = ()
     method: tuple[tuple[str, str], ...] = ()
-    models: tuple[Modelled, ...] = ()
-    job: Jobbed | None = None
+    models: tuple[ModelSection, ...] = ()
+    job: JobSection | None = None
     tables: tuple[TextTable, ...] = ()
 
 
@@ -119,18 +120,18 @@ class RowIndex:
         return not series.low or (series.low[i] == summary.d1 and series.high[i] == summary.d9)
 
 
-def _has_sliders(parts: Sequence[Modelled]) -> bool:
+def _has_sliders(parts: Sequence[ModelSection]) -> bool:
     """Whether a model answers for other numbers of cores."""
     return any(part.shown for part in parts)
 
 
-def _models(parts: Sequence[Modelled], table: RowIndex) -> str:
+def _models(parts: Sequence[ModelSection], table: RowIndex) -> str:
     """The sections of the models, empty without any."""
     if not parts:
         return ""
     views = [
         (
-            modelled.section(part),
+            sections.model_view(part),
             [
                 # SVG identifiers are global in the page, and models of one machine have figures of one name.
                 (figure, svg.svg(msgspec.structs.replace(figure, name=f"m{at}-{figure.name}"), table.rows_of))
@@ -139,17 +140,17 @@ def _models(parts: Sequence[Modelled], table: RowIndex) -> str:
         )
         for at, part in enumerate(parts)
     ]
-    data = embed(modelled.embedded(parts))
+    data = embed(sections.embedded(parts))
     html: str = template(PACKAGE, "model.html.j2").render(parts=views, data=data, sliders=_has_sliders(parts))
     return html
 
 
-def _job(part: Jobbed | None) -> str:
+def _job(part: JobSection | None) -> str:
     """The section of a job, empty without one."""
     if part is None:
         return ""
     drawings = [(figure, svg.svg(figure)) for figure in part.figures]
-    html: str = template(PACKAGE, "job.html.j2").render(job=jobs.section(part), drawings=drawings)
+    html: str = template(PACKAGE, "job.html.j2").render(job=sections.job_view(part), drawings=drawings)
     return html
 
 
@@ -267,3 +268,69 @@ def _drift(drifts: Sequence[Drift]) -> dict[str, Any]:
             for drift in ordered[:DRIFTS_SHOWN]
         ],
     }
+
+
+class StudyPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of the report. `figures`, `tables`: by the label of the exhibit; `headline` sums the
+    verdicts up, `warnings` say what they are not.
+    """
+
+    document: StudyDocument
+    machine: Machine
+    headline: str
+    warnings: tuple[str, ...]
+    figures: Mapping[str, Sequence[Figure]]
+    tables: Mapping[str, Sequence[TextTable]]
+
+
+def render_study(page: StudyPage) -> str:
+    """The page as one HTML document that needs no network and no script."""
+    document = page.document
+    html: str = template(PACKAGE, "study.html.j2").render(
+        page=page,
+        style=asset(PACKAGE, "page.css") + svg.style(),
+        machine_line=machine_line(page.machine),
+        banner="neutral" if document.virtual else "quiet" if document.trusted else "untrusted",
+        word="Virtual"
+        if document.virtual
+        else "Measured"
+        if document.trusted
+        else "Not all runs are trusted",
+        counts=document.counts,
+        parts=[_part(exhibit, page) for exhibit in document.exhibits],
+        untested=_untested(document.exhibits),
+        version=__version__,
+    )
+    return html
+
+
+def _part(exhibit: JudgedExhibit, page: StudyPage) -> dict[str, Any]:
+    figures = page.figures.get(exhibit.label, ())
+    reasons = [run.reason for run in page.document.runs if run.measurement in exhibit.runs and run.reason]
+    empty = exhibit.runs and not figures and not page.tables.get(exhibit.label)
+    return {
+        "exhibit": exhibit,
+        "anchor": "".join(letter if letter.isalnum() else "-" for letter in exhibit.label.lower()),
+        "drawings": [(figure, svg.svg(figure)) for figure in figures],
+        "tables": page.tables.get(exhibit.label, ()),
+        "absent": _absent(exhibit, reasons) if empty else "",
+    }
+
+
+def _absent(exhibit: JudgedExhibit, reasons: Sequence[str]) -> str:
+    """Why a figure with runs is not drawn."""
+    return reasons[0] if reasons else exhibit.absent or "its points cannot be measured on this machine"
+
+
+def _untested(exhibits: Sequence[JudgedExhibit]) -> list[tuple[str, str]]:
+    """Statements that this machine cannot judge, and figures that no run makes, with the reasons."""
+    rows = []
+    for exhibit in exhibits:
+        if exhibit.instead:
+            rows.append((exhibit.label, exhibit.instead))
+        rows += [
+            (f"{exhibit.label}: {statement.text}", statement.why)
+            for statement in exhibit.statements
+            if statement.verdict == "not testable here"
+        ]
+    return rows

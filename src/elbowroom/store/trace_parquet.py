@@ -21,8 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.files import write_with
-from elbowroom.trace.columns import COUNTER, FLAGS, KINDS, RECEIVE, SEND, Block, TraceColumns, TracedJob
-from elbowroom.trace.texts import Texts
+from elbowroom.trace.columns import (
+    COUNTER,
+    FLAGS,
+    KINDS,
+    RECEIVE,
+    SEND,
+    Block,
+    Texts,
+    TraceColumns,
+    TracedJob,
+)
 
 if TYPE_CHECKING:
     import pyarrow

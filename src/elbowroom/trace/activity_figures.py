@@ -11,8 +11,18 @@ import msgspec
 import numpy as np
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Series
-from elbowroom.trace.activity import IDLE, TASK, UNKNOWN, Activity, Floats, Ints, ns_inside
-from elbowroom.trace.barriers import BarrierExits, exits_figure, exits_summary
+from elbowroom.trace.activity import (
+    IDLE,
+    TASK,
+    UNKNOWN,
+    Activity,
+    BarrierExits,
+    Floats,
+    Ints,
+    exits_figure,
+    exits_summary,
+    ns_inside,
+)
 from elbowroom.trace.columns import CATEGORIES, SET_UP, communicates, sets_up
 from elbowroom.trace.documents import Stat, TypeStat
 

@@ -17,12 +17,12 @@ import msgspec
 import numpy as np
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Mark, Series
+from elbowroom.draw.html import figure_page
 from elbowroom.quantities import with_span
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.summary import summarise
 from elbowroom.trace.activity import TASK, Activity, Floats, ns_inside
 from elbowroom.trace.columns import BEGIN, END, Block, communicates
-from elbowroom.trace.figure_page import figure_page
 from elbowroom.trace.overhead import TimedRun, overhead
 
 FLUSH = "flush"

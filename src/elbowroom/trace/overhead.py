@@ -17,12 +17,12 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.html import figure_page
 from elbowroom.errors import UsageError
 from elbowroom.quantities import plural, rounded_size, with_span
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import FEWEST
 from elbowroom.stats.summary import kept, summarise
-from elbowroom.trace.figure_page import figure_page
 
 SCHEMA, VERSION = "elbowroom/trace-overhead", 1
 

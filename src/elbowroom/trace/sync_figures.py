@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Series
+from elbowroom.draw.html import figure_page
 from elbowroom.quantities import format_cores, number
 from elbowroom.trace.documents import Sync, SyncPoint, SyncRank
-from elbowroom.trace.figure_page import figure_page
 
 _FLAGS = {
     "unsynced": "has no sync point: its times cannot be compared with those of other ranks",

@@ -32,11 +32,11 @@ from elbowroom.trace.columns import (
     MESSAGES,
     SET_UP,
     Block,
+    Texts,
     TraceColumns,
     TracedJob,
     sets_up,
 )
-from elbowroom.trace.texts import Texts
 
 MOST_EVENTS = 4_000_000
 """A page with so many events has 31 MB and takes 0.7 GB in a browser."""

@@ -19,7 +19,7 @@ from elbowroom.verbs.run_options import Launching, launcher_help, out_option, sp
 
 if TYPE_CHECKING:
     from elbowroom.broadcast.measured import BroadcastEntry, Case, Time
-    from elbowroom.launch.bench import Job
+    from elbowroom.launch.executables import Job
     from elbowroom.measure.planned_starts import PlannedStart
 
 WAYS = 4
@@ -84,7 +84,7 @@ class BenchBroadcasts(Verb):
         measured, MachineError where the program cannot be built or dies.
         """
         from elbowroom.broadcast.measured import entries
-        from elbowroom.launch.broadcast_bench import measure_broadcasts
+        from elbowroom.launch.executables import measure_broadcasts
 
         cases, job = self._cases()
         measured = list(entries(cases, measure_broadcasts(cases, job)))
@@ -94,8 +94,7 @@ class BenchBroadcasts(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program; the time is a guess: that of a network in which a rank sends GUESSED_RATE."""
-        from elbowroom.launch.bench import bench_launch
-        from elbowroom.launch.broadcast_bench import BROADCAST_BENCH
+        from elbowroom.launch.executables import BROADCAST_BENCH, bench_launch
         from elbowroom.measure.planned_starts import PlannedStart
 
         cases, job = self._cases()
@@ -111,7 +110,7 @@ class BenchBroadcasts(Verb):
     def _cases(self) -> tuple[list[Case], Job]:
         """What is measured, and the job whose ranks measure it."""
         from elbowroom.broadcast.measured import MOST_RANKS, cases
-        from elbowroom.launch.bench import Job
+        from elbowroom.launch.executables import Job
 
         if self.out is not None:
             _check_drawable(self.sizes, self.recipients or (), self.out)

@@ -125,19 +125,19 @@ class SimulateBroadcast(Verb):
         """The time of one broadcast. Where SimGrid is not installed, the time of a star is what the library's
         cost model predicts; MachineError for other platforms, which only SimGrid knows.
         """
-        from elbowroom.launch import build, simulator
+        from elbowroom.launch import build, executables
 
         request = self._request()
         if request.platform != "star" or build.has_simgrid():
             return broadcast_document(_simulate(request), request)
-        case = simulator.BroadcastCase(
+        case = executables.BroadcastCase(
             size=request.size,
             recipients=request.recipients,
             tree=request.tree,
             segment=request.segment or usual_segment(request.tree, request.size),
             window=request.window,
         )
-        (predicted,) = simulator.predict_broadcasts(self._network(), [case])
+        (predicted,) = executables.predict_broadcasts(self._network(), [case])
         return predicted_document(predicted.tree, predicted.segment, predicted.received, request)
 
     def _request(self) -> BroadcastRequest:
@@ -242,11 +242,11 @@ def simulate_broadcast(
 
 
 def _simulate(request: BroadcastRequest) -> SimulatedBroadcast:
-    from elbowroom.launch import simulator
+    from elbowroom.launch import executables
 
     if request.platform not in PLATFORMS:
         _check_platform(request.platform)
-    return simulator.simulate_broadcast(request)
+    return executables.simulate_broadcast(request)
 
 
 def _check_platform(file: str) -> None:
@@ -349,18 +349,18 @@ def tune_broadcasts(network: Network, sizes: Sequence[int], recipients: Sequence
     import msgspec
 
     from elbowroom.broadcast.network import NetworkDocument, TunedBroadcast
-    from elbowroom.launch import simulator
+    from elbowroom.launch import executables
 
-    cells = [simulator.BroadcastCase(size=size, recipients=count) for size in sizes for count in recipients]
-    chosen = simulator.predict_broadcasts(network, cells)
+    cells = [executables.BroadcastCase(size=size, recipients=count) for size in sizes for count in recipients]
+    chosen = executables.predict_broadcasts(network, cells)
     tried = [
-        simulator.BroadcastCase(
+        executables.BroadcastCase(
             size=cell.size, recipients=cell.recipients, tree=way.tree, segment=way.segment, window=window
         )
         for cell, way in zip(cells, chosen, strict=True)
         for window in WINDOWS
     ]
-    times = [one.received for one in simulator.predict_broadcasts(network, tried)]
+    times = [one.received for one in executables.predict_broadcasts(network, tried)]
     table = []
     for index in range(0, len(tried), len(WINDOWS)):
         best = min(range(index, index + len(WINDOWS)), key=times.__getitem__)

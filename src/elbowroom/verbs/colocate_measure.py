@@ -22,7 +22,7 @@ from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function
 from elbowroom.verbs.run_options import Launching, out_option, timeout_option
 
 if TYPE_CHECKING:
-    from elbowroom.launch.modes import KernelRate
+    from elbowroom.launch.topologies import KernelRate
     from elbowroom.machine.topology import Machine
     from elbowroom.measure.planned_starts import PlannedStart
     from elbowroom.models.fit import FitDocument
@@ -96,7 +96,7 @@ class MeasurePairs(Verb):
         """
         from elbowroom.documents import encode
         from elbowroom.measure.colocation import measure_colocation
-        from elbowroom.profile.calibration import load_curve
+        from elbowroom.profile.curve import load_curve
         from elbowroom.schedule.measured import measured_matrix, with_prediction
 
         if self.out is None:
@@ -300,7 +300,7 @@ class CalibrateForJobs(Verb):
         `out`: default as `fit`. UsageError for a run of another machine or of a virtual one, MachineError
         where the probe fails.
         """
-        from elbowroom.launch.modes import kernel_rate
+        from elbowroom.launch.topologies import kernel_rate
         from elbowroom.measure.core_rates import core_rates, measured_store_factor
         from elbowroom.measure.progress import Progress
         from elbowroom.verbs.fit import fit
@@ -347,7 +347,7 @@ class CalibrateForJobs(Verb):
         """The run, the probe, and this machine; UsageError where the run is not of it, or no model can be
         fitted to it.
         """
-        from elbowroom.launch import build, modes, native
+        from elbowroom.launch import build, native, topologies
         from elbowroom.launch.mpi import find_mpi
         from elbowroom.launch.topologies import own_topology_xml
         from elbowroom.machine.hwloc import read_topology
@@ -367,7 +367,7 @@ class CalibrateForJobs(Verb):
             )
         pooled([source], None, None, msgspec.UNSET)  # before minutes of measuring
         probe = build.probe(find_mpi(self.launching.mpi))
-        known = own_topology_xml() if native.is_dry_run() else modes.topology_xml(probe)
+        known = own_topology_xml() if native.is_dry_run() else topologies.topology_xml(probe)
         machine = here(read_topology(known))
         shape, own = layout_of(source.machine).shape, layout_of(machine).shape
         check_same(

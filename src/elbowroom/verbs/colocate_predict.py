@@ -110,7 +110,7 @@ class PredictColocation(Verb):
         last-level cache. UsageError for what is no profile, and for a model of another machine.
         """
         from elbowroom.profile.analysis import analyse
-        from elbowroom.profile.calibration import load_curve
+        from elbowroom.profile.curve import load_curve
         from elbowroom.profile.forecast import forecast
         from elbowroom.profile.profile import read_profile
         from elbowroom.verbs.memory_use import contention_of

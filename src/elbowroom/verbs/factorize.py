@@ -58,7 +58,7 @@ class Factorize(Verb):
     def do(self) -> Factorized:
         """The time of the factorization, and the counts of its broadcasts."""
         from elbowroom.broadcast.factorizations import FactorizationRequest, factorization_document
-        from elbowroom.launch.simulator import simulate_factorization
+        from elbowroom.launch.executables import simulate_factorization
         from elbowroom.points.factorizations import parse_grid
 
         network = self.links.network()
@@ -87,7 +87,7 @@ class Factorize(Verb):
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The kernels, where their times are not given, and the simulator."""
         from elbowroom.launch import build
-        from elbowroom.launch.step_times import FIRST_GUESS, times_command
+        from elbowroom.launch.executables import FIRST_GUESS, times_command
         from elbowroom.measure.planned_starts import PlannedStart
 
         if self.times is None:
@@ -100,7 +100,7 @@ class Factorize(Verb):
     def _times(self) -> StepTimes:
         """Read, or measured; a block that contradicts the file is refused."""
         from elbowroom.broadcast.factorizations import read_step_times
-        from elbowroom.launch.step_times import time_steps
+        from elbowroom.launch.executables import time_steps
 
         if self.times is None:
             return time_steps(BLOCK if self.block is None else self.block)

@@ -312,7 +312,7 @@ class ShowProfile(Verb):
         UsageError where it holds no profile, a damaged or newer one, or those of two jobs.
         """
         from elbowroom.profile.analysis import analyse, summarise
-        from elbowroom.profile.calibration import load_curve
+        from elbowroom.profile.curve import load_curve
         from elbowroom.profile.profile import read_profile
 
         curve = None if self.curve is None else load_curve(self.curve)

@@ -20,11 +20,11 @@ from elbowroom.verbs.nic import EmulatedNic
 from elbowroom.verbs.run_options import Launching, launcher_help, out_option, split_list
 
 if TYPE_CHECKING:
-    from elbowroom.launch.bench import Job
+    from elbowroom.launch.executables import Job
     from elbowroom.launch.launcher import Launch
     from elbowroom.launch.nic import NicSettings
     from elbowroom.measure.planned_starts import PlannedStart
-    from elbowroom.profile.calibration import Calibration, Case
+    from elbowroom.profile.curve import Calibration, Case
 
 MOST_RANKS = 1024
 MOST_SIZE = 2**30
@@ -62,10 +62,10 @@ class CalibrateNic(Verb):
         (docs/reference/nic.md), else all ranks of a host are one node's. `seconds` of each of the `repeat`
         measurements of a case. UsageError for what cannot be measured, MachineError where it fails.
         """
+        from elbowroom.launch.executables import measure_network
         from elbowroom.launch.mpi import find_mpi
-        from elbowroom.launch.network_bench import measure_network
         from elbowroom.launch.nic import emulated
-        from elbowroom.profile.calibration import calibration
+        from elbowroom.profile.curve import calibration
 
         nic = self.emulation.settings()
         cases, job = self._cases(nic)
@@ -80,8 +80,7 @@ class CalibrateNic(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program that sends."""
-        from elbowroom.launch.bench import bench_launch
-        from elbowroom.launch.network_bench import NETWORK_BENCH
+        from elbowroom.launch.executables import NETWORK_BENCH, bench_launch
         from elbowroom.measure.planned_starts import PlannedStart
 
         nic = self.emulation.settings()
@@ -95,8 +94,8 @@ class CalibrateNic(Verb):
 
     def _cases(self, nic: NicSettings | None) -> tuple[list[Case], Job]:
         """What is measured, and the job whose ranks measure it."""
-        from elbowroom.launch.bench import Job
-        from elbowroom.profile.calibration import cases
+        from elbowroom.launch.executables import Job
+        from elbowroom.profile.curve import cases
 
         for size in self.sizes:
             if not 1 <= size <= MOST_SIZE:
@@ -152,6 +151,6 @@ def _ranks(ranks: int | None, hosts: Sequence[str], hostfile: str | None, nic: N
 
 def save(calibration: Calibration, path: Path) -> None:
     """Writes what `load_calibration` reads."""
-    from elbowroom.profile.calibration import CALIBRATION
+    from elbowroom.profile.curve import CALIBRATION
 
     CALIBRATION.write(path, calibration)

@@ -16,9 +16,8 @@ from elbowroom.models.registry import fitted_models
 from elbowroom.models.threshold.law import Threshold, curve
 from elbowroom.points.point import Note
 from elbowroom.report.columns import use_of
-from elbowroom.report.jobs import Jobbed
-from elbowroom.report.modelled import Modelled
 from elbowroom.report.page import Page
+from elbowroom.report.sections import JobSection, ModelSection
 from elbowroom.verbs.model_file import Evaluation, Model, advise, curves_of, evaluation, load_job, load_model
 
 if TYPE_CHECKING:
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
 
 def build_page(
     results: Results,
-    models: tuple[Modelled, ...] = (),
+    models: tuple[ModelSection, ...] = (),
     doubts: tuple[Note, ...] = (),
-    job: Jobbed | None = None,
+    job: JobSection | None = None,
 ) -> Page:
     """The report's page for the results of a run; `doubts`: why a model of the run is not shown."""
     manifest = results.manifest
@@ -87,7 +86,7 @@ def known_state(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def model_sections(
     run: MeasuredRun, files: Sequence[Path | str]
-) -> tuple[tuple[Modelled, ...], tuple[Note, ...]]:
+) -> tuple[tuple[ModelSection, ...], tuple[Note, ...]]:
     """The models of `files`, or else all of the run folder (models/*.json), best name first.
 
     A file of the folder that cannot be used becomes a note; for one of `files` that is a UsageError.
@@ -103,15 +102,15 @@ def model_sections(
     return tuple(parts), tuple(notes)
 
 
-def _part(run: MeasuredRun, model: Model, name: str) -> Modelled:
+def _part(run: MeasuredRun, model: Model, name: str) -> ModelSection:
     if not fitted_models(model.document) and model.document.gpu is not None:
-        return Modelled(name=name, document=model.document, shown="")
+        return ModelSection(name=name, document=model.document, shown="")
     shown = model.name()
     rows, errors = _measured(run, model)
     panels = figures.panels(
         model.machine, model.curves(model=shown), rows, calibrated=_calibrated(model.document, shown)
     )
-    return Modelled(
+    return ModelSection(
         name=name,
         document=model.document,
         shown=shown,
@@ -188,7 +187,7 @@ def _predicted(shape: Shape, parameters: Parameters, node: int) -> list[tuple[in
     return [(n, (a, b, c, d)) for n, (a, b, c, d) in zip(ns, rows, strict=True)]
 
 
-def job_section(run: MeasuredRun, models: Sequence[Modelled], job: Job | Path | str) -> Jobbed:
+def job_section(run: MeasuredRun, models: Sequence[ModelSection], job: Job | Path | str) -> JobSection:
     """The job as the report of a run shows it, advised by the first of its models.
 
     UsageError where there is none, or the job does not fit.
@@ -208,7 +207,7 @@ def job_section(run: MeasuredRun, models: Sequence[Modelled], job: Job | Path | 
     others = len(models) - 1
     plural = "s" if others > 1 else ""
     note = f"These are predictions of {first.name}, not of the {others} other model{plural} of this page."
-    return Jobbed(
+    return JobSection(
         model=first.name,
         advice=advice,
         maps=maps,

@@ -95,7 +95,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "nic-calibration": (
         "a calibrated NIC: what `profile calibrate` prints and writes",
-        "profile.calibration:Calibration",
+        "profile.curve:Calibration",
     ),
     "pairing": (
         "pairs of applications: what `colocate schedule --matrix --json` prints",

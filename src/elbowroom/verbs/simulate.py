@@ -123,7 +123,7 @@ class Simulate(Verb):
         `far_thread`: the communication threads are not on the NIC's socket. UsageError for what the machine
         has not; MachineError when the simulator cannot be built.
         """
-        from elbowroom.launch import simulator
+        from elbowroom.launch import executables
         from elbowroom.virtual.requests import Requests, curve
         from elbowroom.virtual.simulated import Simulated, onset_of
 
@@ -137,7 +137,7 @@ class Simulate(Verb):
         loads = [self._load(size) for size in sizes or (None,)]
         for load in loads:
             _check(node, load)
-        truth = Requests(node, simulator.simulate, seed=self.seed)
+        truth = Requests(node, executables.simulate, seed=self.seed)
         curves = tuple(curve(truth, load, counts, pattern=self.kernel, far=self.far_thread) for load in loads)
         simulated = Simulated(node, curves, tuple(onset_of(one) for one in curves))
         if self.out is not None:
@@ -212,12 +212,12 @@ simulate = function_of(Simulate)
 
 def simulated_node(machine: str, settings: Iterable[tuple[str, str]] = ()) -> SimulatedNode:
     """The node behind `machine:requests` (a name or a file), with other values of some parameters."""
-    from elbowroom.launch import simulator
+    from elbowroom.launch import executables
     from elbowroom.launch.virtual import load
     from elbowroom.virtual.request_calibration import scaled
     from elbowroom.virtual.request_node import changed
 
-    return changed(scaled(load(machine).definition, simulator.simulate), settings)
+    return changed(scaled(load(machine).definition, executables.simulate), settings)
 
 
 def simulated_figure(simulated: Simulated) -> Figure:

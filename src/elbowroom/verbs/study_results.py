@@ -10,7 +10,7 @@ from elbowroom.measure import study as measured
 from elbowroom.measure.prepared import Prepared
 from elbowroom.measure.results import UNTRUSTED
 from elbowroom.measure.study import Conducted, Planned, StudyRequest, StudyRun
-from elbowroom.report.study import StudyPage, render
+from elbowroom.report.page import StudyPage, render_study
 from elbowroom.studies.document import (
     JudgedExhibit,
     PlannedRun,
@@ -78,7 +78,7 @@ def write_results(request: StudyRequest, done: Conducted) -> StudyDocument:
         figures=figures,
         tables=tables,
     )
-    write_atomically(done.folder / REPORT, render(page).encode())
+    write_atomically(done.folder / REPORT, render_study(page).encode())
     write_atomically(done.folder / DOCUMENT, msgspec.json.format(msgspec.json.encode(document), indent=1))
     return document
 

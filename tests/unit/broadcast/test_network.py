@@ -12,8 +12,8 @@ import elbowroom
 from elbowroom import cli
 from elbowroom.broadcast.network import MeasuredBroadcast, MeasuredTime, Network, fit_network
 from elbowroom.errors import ElbowroomError, UsageError
-from elbowroom.launch import build, simulator
-from elbowroom.launch.simulator import BroadcastCase
+from elbowroom.launch import build, executables
+from elbowroom.launch.executables import BroadcastCase
 
 PLANTED = Network(latency=1.3e-6, overhead=0.6e-6, bandwidth=7e9)
 
@@ -42,7 +42,7 @@ def measured(network: Network, noise: float = 0.0) -> list[MeasuredBroadcast]:
             size=case.size,
             time=MeasuredTime(median=predicted.received * 1e6 * draw.gauss(1, noise)),
         )
-        for case, predicted in zip(cases, simulator.predict_broadcasts(network, cases), strict=True)
+        for case, predicted in zip(cases, executables.predict_broadcasts(network, cases), strict=True)
     ]
 
 
@@ -101,7 +101,7 @@ def test_the_tuned_window_is_one_of_the_least_time() -> None:
         )
         for window in (64, 128, 256, 512, 1024)
     ]
-    times = [found.received * 1e6 for found in simulator.predict_broadcasts(PLANTED, cases)]
+    times = [found.received * 1e6 for found in executables.predict_broadcasts(PLANTED, cases)]
     assert tuned.time_us <= min(times) / 0.98
 
 

@@ -71,9 +71,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(recorder, "run", refuse)
     monkeypatch.setattr("elbowroom.measure.recording_cost.run_program", refuse)
     monkeypatch.setattr("elbowroom.measure.program_times.run_program", refuse)
-    monkeypatch.setattr("elbowroom.launch.bench.run", refuse)
-    monkeypatch.setattr("elbowroom.launch.simulator.run", refuse)
-    monkeypatch.setattr("elbowroom.launch.step_times.run", refuse)
+    monkeypatch.setattr("elbowroom.launch.executables.run", refuse)
+    monkeypatch.setattr("elbowroom.launch.executables.run", refuse)
+    monkeypatch.setattr("elbowroom.launch.executables.run", refuse)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "job.toml").write_text(
         (Path(__file__).parents[3] / "docs" / "guide" / "job.toml").read_text(encoding="utf-8")

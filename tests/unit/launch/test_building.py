@@ -16,7 +16,7 @@ import pytest
 
 from elbowroom import cli
 from elbowroom.errors import MachineError
-from elbowroom.launch import build, modes, native
+from elbowroom.launch import build, native, topologies
 from elbowroom.launch.mpi import Mpi
 from elbowroom.launch.native import Target, missing_packages
 from elbowroom.launch.topologies import own_topology_xml
@@ -289,4 +289,4 @@ def test_hwloc_describes_this_machine_as_the_probe_does() -> None:
     given = os.environ.get("ELBOWROOM_PROBE")
     if not given:
         pytest.skip("ELBOWROOM_PROBE names no probe")
-    assert read_topology(own_topology_xml()) == read_topology(modes.topology_xml(given))
+    assert read_topology(own_topology_xml()) == read_topology(topologies.topology_xml(given))

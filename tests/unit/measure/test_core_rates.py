@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from elbowroom.errors import UsageError
-from elbowroom.launch.modes import KernelRate
+from elbowroom.launch.topologies import KernelRate
 from elbowroom.machine.layout import regular_machine
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.core_rates import CURSORS, core_rates, count_starts, measured_store_factor
@@ -121,7 +121,7 @@ def test_a_calibration_for_jobs_starts_the_probe_as_often_as_planned_and_says_ho
         return computing(data())
 
     monkeypatch.setattr(CalibrateForJobs, "_place", lambda *_words: ("run", "probe", machine()))
-    monkeypatch.setattr("elbowroom.launch.modes.kernel_rate", counted)
+    monkeypatch.setattr("elbowroom.launch.topologies.kernel_rate", counted)
     monkeypatch.setattr("elbowroom.verbs.fit.fit", fitted)
     calibrate_for_jobs("run", repeat=3, tell=said.append)
     assert len(starts) == 3 * count_starts(2)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from elbowroom.launch.checkout import commit
+from elbowroom.launch.native import commit
 from elbowroom.measure import manifest as module
 from elbowroom.measure.manifest import PACKAGES, software
 

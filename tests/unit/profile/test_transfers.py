@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import benchmark_modules
 from elbowroom.errors import UsageError
-from elbowroom.profile.transfers import read_transfers
+
+_TRANSFERS = benchmark_modules.load("nic_transfers")
+read_transfers = _TRANSFERS.read_transfers
 
 HEADER = struct.Struct("<8siiqdd")
 TRANSFER = struct.Struct("<QQQii")

@@ -12,9 +12,9 @@ import pytest
 
 from elbowroom import api, cli
 from elbowroom.errors import UsageError
-from elbowroom.report import jobs
-from elbowroom.report.jobs import Jobbed
+from elbowroom.report import sections
 from elbowroom.report.page import Page, render
+from elbowroom.report.sections import JobSection
 from elbowroom.store.models import write_model
 from elbowroom.verbs.model_file import curves_of
 
@@ -40,14 +40,14 @@ comp_node,comm_node,n,comp_alone,comm_alone,comp_together,comm_together
 """
 
 
-def page(part: Jobbed) -> Page:
+def page(part: JobSection) -> Page:
     made: Page = msgspec.structs.replace(PAGES["page"](24, PAGES["small"]()), job=part)
     return made
 
 
 @pytest.fixture(scope="module")
-def part() -> Jobbed:
-    made: Jobbed = PAGES["jobbed"](JOB)
+def part() -> JobSection:
+    made: JobSection = PAGES["jobbed"](JOB)
     return made
 
 
@@ -65,7 +65,7 @@ def put_model(run: api.Run, name: str) -> None:
     write_model(run.path / "models" / name, msgspec.structs.replace(made, machine=shape))
 
 
-def test_the_section_says_where_the_job_stands_and_what_is_advised(part: Jobbed) -> None:
+def test_the_section_says_where_the_job_stands_and_what_is_advised(part: JobSection) -> None:
     html = render(page(part))
     advice = part.advice
     assert 'id="job"' in html
@@ -74,11 +74,11 @@ def test_the_section_says_where_the_job_stands_and_what_is_advised(part: Jobbed)
     assert "now: 6 computing cores beside messages of 64 KiB:" in html
     assert html.count('data-figure="map-') == len(part.figures)
     for choice in advice.choices:
-        assert jobs.AXES[choice.axis] in html
+        assert sections.AXES[choice.axis] in html
 
 
-def test_the_table_has_now_beside_advised(part: Jobbed) -> None:
-    view = jobs.section(part)
+def test_the_table_has_now_beside_advised(part: JobSection) -> None:
+    view = sections.job_view(part)
     assert part.advice.changes
     assert view["heads"] == ["now", "advised"]
     rows = {row["name"]: row for row in (*view["setup"], *view["step"])}
@@ -91,7 +91,7 @@ def test_the_table_has_now_beside_advised(part: Jobbed) -> None:
     assert view["gain"][0].endswith("%")
 
 
-def test_no_advice_is_said_as_plainly_with_one_column(part: Jobbed) -> None:
+def test_no_advice_is_said_as_plainly_with_one_column(part: JobSection) -> None:
     advice = part.advice
     still = msgspec.structs.replace(
         advice,
@@ -102,7 +102,7 @@ def test_no_advice_is_said_as_plainly_with_one_column(part: Jobbed) -> None:
         ),
         sentence="No advice: no change gains significantly over 3 ms per step.",
     )
-    view = jobs.section(msgspec.structs.replace(part, advice=still))
+    view = sections.job_view(msgspec.structs.replace(part, advice=still))
     assert (view["word"], view["heads"], view["gain"]) == ("No advice", ["now"], None)
     html = render(page(msgspec.structs.replace(part, advice=still)))
     assert "No advice: no change gains significantly" in html
@@ -110,9 +110,11 @@ def test_no_advice_is_said_as_plainly_with_one_column(part: Jobbed) -> None:
     assert "gain: share" not in html
 
 
-def test_a_choice_says_what_changing_it_back_would_cost(part: Jobbed) -> None:
+def test_a_choice_says_what_changing_it_back_would_cost(part: JobSection) -> None:
     (first, *_) = part.advice.changes
-    view = next(item for item in jobs.section(part)["choices"] if item["name"] == jobs.AXES[first.axis])
+    view = next(
+        item for item in sections.job_view(part)["choices"] if item["name"] == sections.AXES[first.axis]
+    )
     assert "→" in view["value"]
     assert "undoing it" in view["worth"]
 

@@ -15,7 +15,7 @@ from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape
 from elbowroom.models.document import Document
 from elbowroom.models.evaluate import Errors, ErrorTable, ModelErrors
-from elbowroom.report import modelled
+from elbowroom.report import sections
 from elbowroom.report.page import Page, render
 from elbowroom.store.models import read_model, write_model
 
@@ -28,7 +28,7 @@ comp_node,comm_node,n,comp_alone,comm_alone,comp_together,comm_together
 """
 
 
-def page(*parts: modelled.Modelled) -> Page:
+def page(*parts: sections.ModelSection) -> Page:
     made: Page = msgspec.structs.replace(PAGES["page"](24, PAGES["small"]()), models=parts)
     return made
 
@@ -89,7 +89,7 @@ def test_errors_are_shown_in_percent_with_a_dash_for_what_is_unknown() -> None:
         ),
     )
     part = msgspec.structs.replace(PAGES["modelled"](PAGES["document"]()), errors=table)
-    view = modelled.section(part)["errors"]
+    view = sections.model_view(part)["errors"]
     assert view["lines"][0]["cells"] == [
         *("1.23 %", "–", "2.00 %") * 2,
         "1.62 %",
@@ -104,15 +104,15 @@ def test_a_side_that_was_not_calibrated_has_no_parameters() -> None:
     part = msgspec.structs.replace(document.models.threshold, remote=None)
     lame = msgspec.structs.replace(document, models=msgspec.structs.replace(document.models, threshold=part))
     shown = msgspec.structs.replace(PAGES["modelled"](document), document=lame)
-    rows = modelled.section(shown)["thresholds"][0]["rows"]
+    rows = sections.model_view(shown)["thresholds"][0]["rows"]
     assert {row["cells"][1] for row in rows} == {"not calibrated"}
     assert "not calibrated" not in {row["cells"][0] for row in rows}
 
 
 def test_every_parameter_of_the_models_is_explained() -> None:
-    view = modelled.section(PAGES["modelled"](PAGES["document"]()))
+    view = sections.model_view(PAGES["modelled"](PAGES["document"]()))
     assert all(row["text"] for row in view["flow"])
-    assert {row["name"] for row in view["thresholds"][0]["rows"]} == set(modelled.MEANINGS)
+    assert {row["name"] for row in view["thresholds"][0]["rows"]} == set(sections.MEANINGS)
 
 
 def test_the_report_shows_the_models_of_the_run_folder(run: api.Run) -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import made_columns as made
 from elbowroom.errors import MachineError
-from elbowroom.trace.columns import COUNTER, EVENT, TraceColumns
-from elbowroom.trace.texts import Texts
+from elbowroom.trace.columns import COUNTER, EVENT, Texts, TraceColumns
 
 
 def whole() -> bytes:

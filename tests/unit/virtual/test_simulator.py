@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch import build, simulator
+from elbowroom.launch import build, executables
 from elbowroom.launch.virtual import load
 from elbowroom.models import published
 from elbowroom.models.curves import Situation
@@ -46,17 +46,17 @@ class Counting:
     ) -> list[Observation]:
         self.runs += 1
         self.experiments += len(experiments)
-        return simulator.simulate(node, experiments)
+        return executables.simulate(node, experiments)
 
 
 @pytest.fixture(scope="module")
 def node() -> SimulatedNode:
-    return scaled(of_name("henri"), simulator.simulate)
+    return scaled(of_name("henri"), executables.simulate)
 
 
 @pytest.fixture(scope="module")
 def henri(node: SimulatedNode) -> Requests:
-    return Requests(node, simulator.simulate)
+    return Requests(node, executables.simulate)
 
 
 def of(truth: Requests, *computing: Computing, copies: tuple[Copy, ...] = (), **messages: Any) -> LoadStreams:
@@ -71,7 +71,7 @@ def kept(found: LoadStreams) -> tuple[float, float]:
 @pytest.mark.parametrize("name", ["henri", "henrisubnuma", "billy", "occigen"])
 def test_a_node_reaches_alone_what_was_published(name: str) -> None:
     found = published.load(name)
-    truth = Requests(scaled(of_name(name), simulator.simulate), simulator.simulate)
+    truth = Requests(scaled(of_name(name), executables.simulate), executables.simulate)
     for side, data in (("local", 0), ("remote", found.numa_per_socket)):
         p = found.used(side)  # type: ignore[arg-type]
         every = Computing(socket=0, node=data, count=found.cores_first_socket)
@@ -86,7 +86,7 @@ def test_scaling_asks_for_nothing_but_computation_alone() -> None:
 
     def watched(told: Mapping[str, Any], experiments: Sequence[Mapping[str, Any]]) -> list[Observation]:
         asked.extend(experiments)
-        return simulator.simulate(told, experiments)
+        return executables.simulate(told, experiments)
 
     definition = of_name("henri")
     other = msgspec.structs.replace(
@@ -94,7 +94,7 @@ def test_scaling_asks_for_nothing_but_computation_alone() -> None:
         local=msgspec.structs.replace(definition.local, alpha=0.5, t_par_max=60_000.0, n_par_max=3),
         remote=None if definition.remote is None else msgspec.structs.replace(definition.remote, alpha=0.3),
     )
-    assert scaled(other, watched) == scaled(definition, simulator.simulate)
+    assert scaled(other, watched) == scaled(definition, executables.simulate)
     assert asked
     assert not any(source["device"] for one in asked for source in one["sources"])
 
@@ -123,7 +123,7 @@ def test_a_placement_is_simulated_once_for_all_its_cores(node: SimulatedNode) ->
 
 def test_the_seed_decides_the_answer(node: SimulatedNode) -> None:
     at = Situation(comp_node=0, comm_node=0, n=17)
-    first, again, other = (Requests(node, simulator.simulate, seed=seed).streams(at) for seed in (1, 1, 2))
+    first, again, other = (Requests(node, executables.simulate, seed=seed).streams(at) for seed in (1, 1, 2))
     assert first == again != other
     assert other == pytest.approx(first, rel=0.02)
 
@@ -131,21 +131,21 @@ def test_the_seed_decides_the_answer(node: SimulatedNode) -> None:
 def test_with_too_few_credits_communications_lose_and_with_many_computations_do(node: SimulatedNode) -> None:
     results = {}
     for credits in (57, 300):
-        truth = Requests(changed(node, [("nic_write_credits", str(credits))]), simulator.simulate)
+        truth = Requests(changed(node, [("nic_write_credits", str(credits))]), executables.simulate)
         results[credits] = kept(of(truth, CORES, node=0))
     assert results[300][1] > 0.99 > results[57][1]
     assert results[300][0] < results[57][0] - 0.01
 
 
 def test_communications_lose_first_where_cores_have_line_fill_buffers_to_spare(node: SimulatedNode) -> None:
-    truth = Requests(changed(node, [("line_fill_buffers", "20")]), simulator.simulate)
+    truth = Requests(changed(node, [("line_fill_buffers", "20")]), executables.simulate)
     comp, comm = kept(of(truth, CORES, node=0))
     assert comm < 0.85 < comp
 
 
 def test_entries_that_take_turns_leave_communications_a_minimum(node: SimulatedNode) -> None:
     few = changed(node, [("line_fill_buffers", "20"), ("arbitration", "round_robin")])
-    assert kept(of(Requests(few, simulator.simulate), CORES, node=0))[1] > 0.97
+    assert kept(of(Requests(few, executables.simulate), CORES, node=0))[1] > 0.97
 
 
 def test_high_intensity_frees_communications(henri: Requests) -> None:
@@ -199,14 +199,14 @@ def test_kernels_count_what_their_program_moves(henri: Requests) -> None:
 
 def test_a_virtual_machine_of_requests_answers_plans() -> None:
     definition = msgspec.structs.replace(of_name("henri"), truth="requests")
-    found = VirtualMachine(definition, noise=0, simulate=simulator.simulate)
+    found = VirtualMachine(definition, noise=0, simulate=executables.simulate)
     from elbowroom.virtual.laws import Exchange as Sent
     from elbowroom.virtual.laws import Work
 
     sent = Sent(size=64_000_000, comm_node=1, pattern="receive")
     work = Work(kernel="memset_nt", cursor=1, cores=(17, 0), comp_node=1)
     answer = found.exact(work, sent)
-    truth = truth_of(definition, simulator.simulate)
+    truth = truth_of(definition, executables.simulate)
     exact = truth.streams(Situation(comp_node=1, comm_node=1, n=17))
     assert answer.comp_alone == exact[0]
     assert answer.comm_together == pytest.approx(exact[3], rel=0.01)
@@ -260,7 +260,7 @@ def test_parameters_that_a_node_cannot_have_are_refused(
 
 def test_a_machine_of_one_side_has_no_remote_accesses() -> None:
     definition = msgspec.structs.replace(of_name("henri"), remote=None)
-    truth = Requests(scaled(definition, simulator.simulate), simulator.simulate)
+    truth = Requests(scaled(definition, executables.simulate), executables.simulate)
     assert of(truth, CORES, node=0).comm_alone > 0
     with pytest.raises(UsageError, match="has no parameters of remote accesses"):
         of(truth, CORES, node=1)
@@ -269,7 +269,7 @@ def test_a_machine_of_one_side_has_no_remote_accesses() -> None:
 def test_what_the_simulator_refuses_is_told(node: SimulatedNode) -> None:
     asked = experiment(node, Moment(computing=(CORES,)), 1)
     with pytest.raises(MachineError, match=r"the simulator failed .*window 0: is not between 1"):
-        simulator.simulate(machine(node), [{**asked, "sources": [{**asked["sources"][0], "window": 0}]}])
+        executables.simulate(machine(node), [{**asked, "sources": [{**asked["sources"][0], "window": 0}]}])
 
 
 def test_without_a_compiler_the_simulator_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.html import figure_page
 from elbowroom.quantities import TIME_UNITS, number, with_span
 from elbowroom.stats.interval import Interval
-from elbowroom.trace.figure_page import figure_page
 from elbowroom.trace.overlap.document import ComputationClass, Matched, TraceOverlap
 from elbowroom.trace.overlap.verdict import duration, short_name
 
