@@ -344,7 +344,7 @@ def request_of(verb: type[Verb], values: Mapping[str, Any]) -> Verb:
     own = dict(values)
     for field in dataclasses.fields(verb):
         if part := field.metadata.get(_INCLUDED):
-            names = [member.name for member in part.options.members if member.name in own]
+            names = [member.name for member in part.members(field.name) if member.name in own]
             own[field.name] = part.options(**{name: own.pop(name) for name in names})
     return verb(**own)
 

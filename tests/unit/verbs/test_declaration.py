@@ -187,3 +187,21 @@ def test_a_function_has_the_signature_of_its_declaration(sending: type[Verb]) ->
     )
     with pytest.raises(TypeError):
         function_of(sending)(nothing=1)
+
+
+def test_an_option_of_the_same_name_as_one_left_out_is_the_command_s_own() -> None:
+    class Other(Verb):
+        """Other."""
+
+        name = "test other"
+
+        port: int = option(default=5, type=int)
+        place: Place = included(Place, only=("host",))
+
+        def do(self) -> tuple[int, int]:
+            return self.port, self.place.port
+
+    try:
+        assert function_of(Other)(port=7, host="h") == (7, 1)
+    finally:
+        del VERBS[Other.name]
