@@ -15,7 +15,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,11 +120,26 @@ def _offsets(problem: Problem, group: Group) -> list[int]:
     return [sum(widths[:place]) for place in range(len(widths))]
 
 
+def in_turn(problem: Problem, order: Sequence[int]) -> Iterator[Group]:
+    """Each job beside the next one of its width that it may share with."""
+    left = list(order)
+    while left:
+        job = left.pop(0)
+        for other in left:
+            group = Group(job, "half", ((other,),))
+            if problem.nodes[other] == problem.nodes[job] and problem.possible(group):
+                left.remove(other)
+                yield group
+                break
+        else:
+            yield problem.single(job)
+
+
 def random_sharing(problem: Problem, generator: random.Random) -> list[Group]:
     """Pairs at random among jobs of equal width that may share nodes; the others without a companion."""
     order = list(range(len(problem.jobs)))
     generator.shuffle(order)
-    return list(optimum.in_turn(problem, order))
+    return list(in_turn(problem, order))
 
 
 def spread_and_share(problem: Problem) -> list[Group]:

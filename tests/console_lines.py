@@ -64,7 +64,11 @@ STAND_INS = (
 UNAVAILABLE = (
     StandIn(r"^elbowroom run gpu(-overlap)?\b(?!.*--machine)", "", "an accelerator"),
     StandIn(r"^elbowroom profile what-if p .*--cores [48]\b", "", "a machine with more cores"),
-    StandIn(r"^elbowroom advise M\.json --job \w+\.toml( --collectives \S+)? --verify$", "", "a model of this machine"),
+    StandIn(
+        r"^elbowroom advise M\.json --job \w+\.toml( --collectives \S+)? --verify$",
+        "",
+        "a model of this machine",
+    ),
     StandIn(r"^elbowroom (diagnose --profile|profile what-if) p\b.* --model M\.json", "", "the same"),
 )
 """Lines that end with exit code 2 and a sentence where this is missing, as on the machine of the test."""

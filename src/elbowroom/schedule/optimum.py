@@ -286,18 +286,3 @@ def companion_bound(problem: Problem) -> float:
 def node_hours(problem: Problem, groups: Iterable[Group]) -> float:
     """Node-hours of all groups."""
     return sum(problem.cost(group) for group in groups)
-
-
-def in_turn(problem: Problem, order: Sequence[int]) -> Iterator[Group]:
-    """Each job beside the next one of its width that it may share with."""
-    left = list(order)
-    while left:
-        job = left.pop(0)
-        for other in left:
-            group = Group(job, "half", ((other,),))
-            if problem.nodes[other] == problem.nodes[job] and problem.possible(group):
-                left.remove(other)
-                yield group
-                break
-        else:
-            yield problem.single(job)
