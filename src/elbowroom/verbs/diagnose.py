@@ -201,43 +201,45 @@ class Diagnose(Verb):
             )
 
 
-def _print(found: Diagnosis) -> None:
-    print_wrapped(_steps(found), style="bold")
-    for note in found.notes:
+def _print(diagnosis: Diagnosis) -> None:
+    print_wrapped(_steps(diagnosis), style="bold")
+    for note in diagnosis.notes:
         print_wrapped(note, style="yellow")
-    if found.job_file is not None:
-        print_wrapped(f"job: {found.job_file}")
-    print_wrapped(f"profile: {found.profile}")
-    print_wrapped(f"model: {found.model} ({ORIGINS[found.model_origin]})")
+    if diagnosis.job_file is not None:
+        print_wrapped(f"job: {diagnosis.job_file}")
+    print_wrapped(f"profile: {diagnosis.profile}")
+    print_wrapped(f"model: {diagnosis.model} ({ORIGINS[diagnosis.model_origin]})")
     print_wrapped("Not known from the profile:")
-    for sentence in found.unknown:
+    for sentence in diagnosis.unknown:
         print_wrapped(f"- {sentence}", indent="  ")
     print()
-    print_advice(found.advice)
+    print_advice(diagnosis.advice)
     print()
-    print_wrapped(_other_bound(found), style="bold")
-    if found.verified is not None:
-        print_compared(found.verified)
+    print_wrapped(_other_bound(diagnosis), style="bold")
+    if diagnosis.verified is not None:
+        print_compared(diagnosis.verified)
 
 
-def _other_bound(found: Diagnosis) -> str:
+def _other_bound(diagnosis: Diagnosis) -> str:
     """What gains if the cores bound the computation; the advice takes it to be bound by memory."""
-    bound = found.core_bound
+    bound = diagnosis.core_bound
     if not bound.changes:
         return "If the cores bound the computation, and not memory: nothing gains."
     changes = ", ".join(
         f"{axis} {str(value).lower() if isinstance(value, bool) else value}"
         for axis, value in bound.changes.items()
     )
-    more = "" if found.verified else " A profile does not tell which bound holds: measure it with --verify."
+    more = (
+        "" if diagnosis.verified else " A profile does not tell which bound holds: measure it with --verify."
+    )
     return (
         f"If the cores bound the computation, and not memory: {changes} takes "
         f"{short_time(bound.total_s)} per step, {percent(bound.gain)} less.{more}"
     )
 
 
-def _steps(found: Diagnosis) -> str:
-    steps = found.steps
+def _steps(diagnosis: Diagnosis) -> str:
+    steps = diagnosis.steps
     ranks = plural(steps.ranks, "rank")
     how = "marks" if steps.found_by == "marks" else "a pattern of calls"
     received = format_size(round(steps.bytes_received or steps.bytes_sent))

@@ -142,14 +142,14 @@ def planned_model(
     profile: Path | str | None, model: Model | Path | str | None, budget: float
 ) -> Iterator[PlannedStart]:
     """What measures the machine's model, where none is given and none in runs/ suits the profile."""
-    found = None if profile is None else profiled_steps(profile)
+    profiled = None if profile is None else profiled_steps(profile)
     if model is not None:
-        check_machine(load_model(model), () if found is None else found.hosts, model)
+        check_machine(load_model(model), () if profiled is None else profiled.hosts, model)
         return
-    if found is not None and earlier_model(found.hosts, found.message_bytes or 0) is not None:
+    if profiled is not None and earlier_model(profiled.hosts, profiled.message_bytes or 0) is not None:
         return
     what = "the machine's model"
-    if found is None:
+    if profiled is None:
         what += ", unless one in runs/ suits the program's messages"
     yield PlannedStart(what=what, commands=dry_run("quick").commands, seconds=budget)
 
@@ -178,13 +178,21 @@ def _diagnosed(
     budget: float,
     tell: Callable[[str], object],
 ) -> Diagnosis:
-    found = profiled_steps(directory, curve=curve, communication_threads=known.communication_threads)
-    # It is there even if no model is.
-    _write(job_of_profile(found, known), job_file)
-    machine = model_of_machine(
-        found.hosts, found.message_bytes or 0, model, budget=budget, name=Path(directory).name, tell=tell
-    )
-    job = job_of_profile(found, known, machine.model)
+    profiled = profiled_steps(directory, curve=curve, communication_threads=known.communication_threads)
+    try:
+        machine = model_of_machine(
+            profiled.hosts,
+            profiled.message_bytes or 0,
+            model,
+            budget=budget,
+            name=Path(directory).name,
+            tell=tell,
+        )
+    except BaseException:
+        # The job is there even if no model is.
+        _write(job_of_profile(profiled, known), job_file)
+        raise
+    job = job_of_profile(profiled, known, machine.model)
     _write(job, job_file)
     advice = advise(machine.model, load_job(job.data))
     verified = None
@@ -197,7 +205,7 @@ def _diagnosed(
             command=command,
             tell=tell,
         )
-    return _diagnosis(found, job, machine, advice, verified, job_file, exit_code)
+    return _diagnosis(profiled, job, machine, advice, verified, job_file, exit_code)
 
 
 def _write(job: ProfiledJob, path: Path | str | None) -> None:
@@ -206,7 +214,7 @@ def _write(job: ProfiledJob, path: Path | str | None) -> None:
 
 
 def _diagnosis(
-    found: ProfiledSteps,
+    profiled: ProfiledSteps,
     job: ProfiledJob,
     machine: MachineModel,
     advice: Advice,
@@ -214,12 +222,12 @@ def _diagnosis(
     job_file: Path | str | None,
     exit_code: int | None,
 ) -> Diagnosis:
-    error = advice.now.total.value / found.steps.duration.trimmed - 1
+    error = advice.now.total.value / profiled.steps.duration.trimmed - 1
     model = machine.model
     return Diagnosis(
-        profile=found.analysis.profile.folder,
+        profile=profiled.analysis.profile.folder,
         exit_code=exit_code,
-        steps=_step_facts(found, job),
+        steps=_step_facts(profiled, job),
         job=job.data,
         job_file=None if job_file is None else str(job_file),
         unknown=job.unknown,
@@ -230,25 +238,25 @@ def _diagnosis(
         step_error=error,
         verified=verified,
         trusted=machine.trusted is not False and (verified is None or verified.trusted),
-        notes=(*_notes(found, exit_code), *_doubts(found, machine, advice, error)),
+        notes=(*_notes(profiled, exit_code), *_doubts(profiled, machine, advice, error)),
     )
 
 
-def _step_facts(found: ProfiledSteps, job: ProfiledJob) -> StepFacts:
-    steps = found.steps
+def _step_facts(profiled: ProfiledSteps, job: ProfiledJob) -> StepFacts:
+    steps = profiled.steps
     return StepFacts(
         found_by=steps.found_by,
         count=steps.count,
-        node=found.analysis.profile.names[steps.node],
+        node=profiled.analysis.profile.names[steps.node],
         ranks=steps.ranks,
-        inside=found.inside,
+        inside=profiled.inside,
         duration_s=steps.duration.trimmed,
         computation_s=job.data["step"]["t_comp"]["seconds"],
         network_s=steps.network.trimmed,
         waiting_s=max(0.0, steps.duration.trimmed - steps.computation.trimmed - steps.network.trimmed),
         bytes_sent=steps.sent.usual,
         bytes_received=counted_bytes(steps, "receive"),
-        message_bytes=found.message_bytes,
+        message_bytes=profiled.message_bytes,
     )
 
 
@@ -271,31 +279,33 @@ def core_bound(advice: Advice) -> CoreBound:
     )
 
 
-def _notes(found: ProfiledSteps, exit_code: int | None) -> list[str]:
+def _notes(profiled: ProfiledSteps, exit_code: int | None) -> list[str]:
     notes = []
     if exit_code:
         notes.append(
             f"The program ended with exit code {exit_code}: the job is what was recorded until then."
         )
-    if found.overlap.reason:
-        notes.append(waiting_sentence(found.overlap))
-    notes += [f"{sentence}: they slow each other down." for sentence in sharing(found.analysis.profile.ranks)]
-    partial = [note for note in found.analysis.profile.notes if note.startswith("partial")]
+    if profiled.overlap.reason:
+        notes.append(waiting_sentence(profiled.overlap))
+    notes += [
+        f"{sentence}: they slow each other down." for sentence in sharing(profiled.analysis.profile.ranks)
+    ]
+    partial = [note for note in profiled.analysis.profile.notes if note.startswith("partial")]
     return [*notes, *(f"The profile is {note}." for note in partial)]
 
 
-def _doubts(found: ProfiledSteps, machine: MachineModel, advice: Advice, error: float) -> list[str]:
+def _doubts(profiled: ProfiledSteps, machine: MachineModel, advice: Advice, error: float) -> list[str]:
     """Why the advice may not be right for this program."""
     doubts = []
     if machine.trusted is False:
         doubts.append("The model was measured on a machine that was not quiet: measure again.")
     if abs(error) > FAR:
         doubts.append(
-            f"A step took {short_time(found.steps.duration.trimmed)}, and the model predicts "
+            f"A step took {short_time(profiled.steps.duration.trimmed)}, and the model predicts "
             f"{short_time(advice.now.total.value)} ({percent(error, sign=True)}): the program does something "
             "else than the job says. Verify before you change it."
         )
-    calibrated, size = machine.model.document.calibration.size, found.message_bytes
+    calibrated, size = machine.model.document.calibration.size, profiled.message_bytes
     if machine.model.document.message_size is None and size and not size / 2 <= calibrated <= 2 * size:
         doubts.append(
             f"The model knows messages of {calibrated} B only, and most bytes are in messages of {size} B."

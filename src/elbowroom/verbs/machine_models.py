@@ -99,7 +99,7 @@ def check_machine(model: Model, hosts: Sequence[str], given: object) -> None:
 
 def earlier_model(hosts: Sequence[str], size: int, folder: Path | str = RUNS) -> Model | None:
     """The newest model in the runs of a folder that was measured on this machine for such messages."""
-    found: list[Model] = []
+    suitable: list[Model] = []
     for path in sorted(Path(folder).glob("*/models/*.json")):
         try:
             model = load_model(path)
@@ -107,8 +107,8 @@ def earlier_model(hosts: Sequence[str], size: int, folder: Path | str = RUNS) ->
         except ElbowroomError:
             continue
         if model.document.calibration.origin == "measured" and _suits(model, size) and len(set(hosts)) == 1:
-            found.append(model)
-    return max(found, key=lambda model: model.document.created, default=None)
+            suitable.append(model)
+    return max(suitable, key=lambda model: model.document.created, default=None)
 
 
 def _suits(model: Model, size: int) -> bool:

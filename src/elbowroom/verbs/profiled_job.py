@@ -89,12 +89,12 @@ def profiled_steps(
 
 
 def job_of_profile(
-    found: ProfiledSteps, options: DiagnosisOptions, model: Model | None = None
+    profiled: ProfiledSteps, options: DiagnosisOptions, model: Model | None = None
 ) -> ProfiledJob:
     """The job description of a profiled program; on the cores that the machine of `model` has."""
-    steps = found.steps
+    steps = profiled.steps
     wanted, notes = _wanted_cores(steps.ranks, options)
-    overlapped = options.communication_threads or overlaps(found.overlap)
+    overlapped = options.communication_threads or overlaps(profiled.overlap)
     cores, other = (wanted, 0) if wanted is not None else (steps.ranks, 0)
     if model is not None:
         cores, other, overlapped, more = _fitted(model.machine, cores, overlapped, options)
@@ -103,19 +103,19 @@ def job_of_profile(
     may = None if options.verify is None else may_change(options.verify, other > 0)
     given = wanted is not None or (cores, other) != (steps.ranks, 0)
     facts = JobFacts(
-        name=options.name or _name(found),
+        name=options.name or _name(profiled),
         cores=cores if given else None,
         cores_other=other,
         comp_node=options.comp_node,
         comm_node=options.comm_node,
         direction="receive" if steps.received.mean > 0 else "send",
         overlap=overlapped,
-        size=found.message_bytes if knows_sizes or "size" in (may or {}) else None,
+        size=profiled.message_bytes if knows_sizes or "size" in (may or {}) else None,
         may=may,
         verify=_verify_table(options),
-        notes=(*notes, *_message_notes(found)),
+        notes=(*notes, *_message_notes(profiled)),
     )
-    return job_of_steps(found.analysis, steps, found.overlap, facts)
+    return job_of_steps(profiled.analysis, steps, profiled.overlap, facts)
 
 
 def _wanted_cores(ranks: int, options: DiagnosisOptions) -> tuple[int | None, list[str]]:
@@ -150,8 +150,8 @@ def _fitted(
     return first, cores - first, overlapped, notes
 
 
-def _message_notes(found: ProfiledSteps) -> list[str]:
-    if not found.inside:
+def _message_notes(profiled: ProfiledSteps) -> list[str]:
+    if not profiled.inside:
         return []
     return [
         "All ranks are on one node: the messages are those of all ranks inside it, which are copies in its "
@@ -159,16 +159,16 @@ def _message_notes(found: ProfiledSteps) -> list[str]:
     ]
 
 
-def _name(found: ProfiledSteps) -> str:
+def _name(profiled: ProfiledSteps) -> str:
     """The program's name: the first word of its command that is a file and starts no other, else the
     folder's.
     """
-    manifest = found.analysis.profile.manifest
+    manifest = profiled.analysis.profile.manifest
     words = () if manifest is None else manifest.command
     starters = (*LAUNCHERS, *WRAPPERS, Path(sys.executable).name, "python", "python3")
     programs = [Path(word).name for word in words if os.path.isfile(word)]
     own = [name for name in programs if name not in starters]
-    return own[0] if own else Path(found.analysis.profile.folder).name
+    return own[0] if own else Path(profiled.analysis.profile.folder).name
 
 
 def choices_of_command(command: str) -> tuple[str, ...]:
