@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from elbowroom.measure.explanation import frequency
-from elbowroom.points.payload import Trace
+from elbowroom.points.payload import Payload, Trace
 from elbowroom.points.point import Point
 from studies import measured
 
@@ -30,7 +30,7 @@ TRACED = tuple(
         ({"status": "ok"}, {}, "moved by less than 2 % between alone and together"),
         (
             {"status": "ok"},
-            {"flags": ("frequency_moved",), "traces": TRACED},
+            {"flags": ("frequency_moved",), "payload": Payload(traces=TRACED)},
             "moved by more than 2 % between alone and together at 1 of 1 points; the communication core ran "
             "at 2500 MHz alone and at 2400 together",
         ),

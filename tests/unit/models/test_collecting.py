@@ -211,7 +211,7 @@ def test_another_kernel_is_told_by_what_it_moves_on_the_bus() -> None:
 
 
 def test_both_ways_at_once_are_counted_together() -> None:
-    found = collected(point("a"), point("c", n=3), other(pattern="ring", comm_threads=2))
+    found = collected(point("a"), point("c", n=3), other(pattern="ring", comm_cores=(7, 8)))
     (row,) = found.loads
     assert row.load.messages == Messages(node=0, direction="both", threads=2)
     assert (row.comm_alone, row.pattern) == (16000.0, "")
