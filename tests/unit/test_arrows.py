@@ -16,6 +16,7 @@ SOURCE = Path(elbowroom.__file__).parent
 
 LAYERS = (
     {"verbs"},
+    {"cli"},
     {"advise", "measure", "report"},
     {"studies"},
     {"experiments", "launch"},
@@ -32,10 +33,11 @@ LAYERS = (
 
 ARROWS = {
     "verbs": {
-        "advise", "broadcast", "draw", "experiments", "explain", "launch", "machine", "measure",
+        "advise", "broadcast", "cli", "draw", "experiments", "explain", "launch", "machine", "measure",
         "models", "plan", "profile", "report", "results", "schedule", "stats", "store", "studies", "trace",
         "virtual", "points",
     },
+    "cli": set(),
     "measure": {
         "advise", "draw", "experiments", "explain", "launch", "machine", "models", "plan", "points",
         "results", "schedule", "stats", "store", "studies", "trace", "virtual",
@@ -64,9 +66,6 @@ ARROWS = {
 }  # fmt: skip
 """The packages that each package imports directly."""
 
-PARTS = {"api": "verbs", "cli": "verbs"}
-"""Packages that are parts of another one until their commands are declared there."""
-
 ANYBODY = {"documents", "errors", "files", "plugins", "quantities", "schemas", "signals", "version"}
 """Modules that every package may import."""
 
@@ -83,8 +82,7 @@ def imported(file: Path) -> set[str]:
             names |= {f"elbowroom.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names.add(node.module or "")
-    packages = {name.split(".")[1] for name in names if name.startswith("elbowroom.")} - {"__version__"}
-    return {PARTS.get(package, package) for package in packages}
+    return {name.split(".")[1] for name in names if name.startswith("elbowroom.")} - {"__version__"}
 
 
 def layer(package: str) -> int:
@@ -93,18 +91,15 @@ def layer(package: str) -> int:
 
 def test_every_package_has_its_place() -> None:
     packages = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    assert packages == {*ARROWS, *PARTS}
-    assert set(ARROWS) == set().union(*LAYERS)
+    assert packages == set(ARROWS) == set().union(*LAYERS)
 
 
 @pytest.mark.parametrize("package", ARROWS)
 def test_a_package_imports_what_its_arrows_lead_to(package: str) -> None:
     allowed = ARROWS[package] | {package} | ANYBODY
-    folders = [package, *(part for part, whole in PARTS.items() if whole == package)]
     wrong = {
         f"{file.relative_to(SOURCE)} imports {other}"
-        for folder in folders
-        for file in (SOURCE / folder).rglob("*.py")
+        for file in (SOURCE / package).rglob("*.py")
         for other in imported(file) - allowed
     }
     assert wrong == set()

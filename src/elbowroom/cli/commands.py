@@ -13,39 +13,39 @@ from elbowroom import __version__
 from elbowroom.cli.options import SETTINGS, Group
 
 COMMANDS = {
-    "doctor": ("verbs.doctor", "Check this machine, with a hint for each problem."),
-    "run": ("verbs.run", "Measure a plan."),
-    "study": ("verbs.study", "Measure a paper's figures, and judge its statements."),
-    "show": ("verbs.show", "Print a run: verdict, points, findings and notes."),
-    "compare": ("verbs.compare", "Compare runs: what changed, and by how much."),
-    "report": ("verbs.report", "Write the report of a run, one HTML file."),
-    "export": ("verbs.report", "Write samples, results, figures or curves of a run."),
-    "plans": ("verbs.show", "List the named plans and the question each answers."),
-    "advise": ("verbs.advise", "Advise how to run a job: cores, nodes, messages, overlap."),
-    "calibrate": ("verbs.calibrate", "Measure a few chosen points, and fit a model to them."),
-    "explain": ("verbs.explain", "Explain where the losses of a run come from."),
-    "list": ("verbs.show", "List the runs in a folder."),
+    "doctor": ("doctor", "Check this machine, with a hint for each problem."),
+    "run": ("run", "Measure a plan."),
+    "study": ("study", "Measure a paper's figures, and judge its statements."),
+    "show": ("show", "Print a run: verdict, points, findings and notes."),
+    "compare": ("compare", "Compare runs: what changed, and by how much."),
+    "report": ("report", "Write the report of a run, one HTML file."),
+    "export": ("report", "Write samples, results, figures or curves of a run."),
+    "plans": ("show", "List the named plans and the question each answers."),
+    "advise": ("advise", "Advise how to run a job: cores, nodes, messages, overlap."),
+    "calibrate": ("calibrate", "Measure a few chosen points, and fit a model to them."),
+    "explain": ("explain", "Explain where the losses of a run come from."),
+    "list": ("show", "List the runs in a folder."),
     "machine": ("group", "List, show and define virtual machines."),
-    "overlap": ("verbs.overlap", "Predict the time of a step that overlaps both sides."),
-    "import": ("verbs.fit", "Import curves that another program measured."),
-    "fit": ("verbs.fit", "Fit all models to runs."),
-    "evaluate": ("verbs.fit", "Compute the errors of models on a run."),
+    "overlap": ("overlap", "Predict the time of a step that overlaps both sides."),
+    "import": ("fit", "Import curves that another program measured."),
+    "fit": ("fit", "Fit all models to runs."),
+    "evaluate": ("fit", "Compute the errors of models on a run."),
     "colocate": ("group", "Find the jobs that may share nodes, and schedule them."),
-    "predict": ("verbs.predict", "Predict bandwidths alone and together."),
-    "schema": ("verbs.schema", "Print the JSON Schema of a document."),
-    "simulate": ("verbs.simulate", "Simulate the memory requests of a node, one by one."),
+    "predict": ("predict", "Predict bandwidths alone and together."),
+    "schema": ("schema", "Print the JSON Schema of a document."),
+    "simulate": ("simulate", "Simulate the memory requests of a node, one by one."),
     "broadcast": ("group", "Simulate and measure broadcasts over trees."),
-    "help": ("verbs.documentation", "Print a page of the documentation."),
-    "completion": ("verbs.documentation", "Print the completion script of a shell."),
-    "manual": ("verbs.documentation", "Print the man page."),
+    "help": ("documentation", "Print a page of the documentation."),
+    "completion": ("documentation", "Print the completion script of a shell."),
+    "manual": ("documentation", "Print the man page."),
     "nic": ("group", "Run programs behind an emulated NIC of known bandwidth."),
-    "diagnose": ("verbs.diagnose", "Profile a program, and advise what to change."),
+    "diagnose": ("diagnose", "Profile a program, and advise what to change."),
     "profile": ("group", "Profile who communicates when, and show it."),
     "trace": ("group", "Record, merge, check and analyse traces of programs."),
 }
 """The module of each command, and what the list of commands says of it, in the order of a first visit.
 
-A module of `cli`; `verbs.NAME` declares it; "group": see GROUPS.
+A module of `verbs` that declares it; "group": see GROUPS.
 """
 
 
@@ -74,52 +74,52 @@ GROUPS: dict[str, GroupEntry] = {
     "broadcast": GroupEntry(
         "Simulate and measure broadcasts over trees (`elbowroom help broadcast`).",
         {
-            "simulate": "verbs.broadcasts",
-            "bench": "verbs.broadcast_bench",
-            "tune": "verbs.broadcasts",
-            "factorize": "verbs.factorize",
+            "simulate": "broadcasts",
+            "bench": "broadcast_bench",
+            "tune": "broadcasts",
+            "factorize": "factorize",
         },
     ),
     "colocate": GroupEntry(
         "Find the jobs that may share nodes, and schedule them (`elbowroom help colocate`).",
         {
-            "measure": "verbs.colocate_measure",
-            "calibrate": "verbs.colocate_measure",
-            "schedule": "verbs.colocate",
-            "predict": "verbs.colocate_predict",
+            "measure": "colocate_measure",
+            "calibrate": "colocate_measure",
+            "schedule": "colocate",
+            "predict": "colocate_predict",
         },
     ),
     "machine": GroupEntry(
         "List, show and define virtual machines (`elbowroom help virtual`).",
-        dict.fromkeys(("list", "show", "from-run"), "verbs.machine"),
+        dict.fromkeys(("list", "show", "from-run"), "machine"),
     ),
-    "nic": GroupEntry("Run MPI programs behind an emulated NIC of known bandwidth.", {"run": "verbs.nic"}),
+    "nic": GroupEntry("Run MPI programs behind an emulated NIC of known bandwidth.", {"run": "nic"}),
     "profile": GroupEntry(
         "Profile who communicates when: `elbowroom profile -o P -- mpirun -n 4 ./app`.",
         {
-            "record": "verbs.profile",
-            "calibrate": "verbs.profile_calibrate",
-            "what-if": "verbs.profile_what_if",
-            "show": "verbs.profile",
+            "record": "profile",
+            "calibrate": "profile_calibrate",
+            "what-if": "profile_what_if",
+            "show": "profile",
         },
         default="record",
     ),
     "trace": GroupEntry(
         "Record, merge, check and analyse traces of programs (`elbowroom help trace`).",
         {
-            "record": "verbs.trace_record",
-            "merge": "verbs.trace",
-            "stat": "verbs.trace",
-            "activity": "verbs.trace",
-            "check": "verbs.trace",
-            "sync": "verbs.trace",
-            "overhead": "verbs.trace_overhead",
-            "overlap": "verbs.trace_overlap",
-            "flushes": "verbs.trace_overhead",
+            "record": "trace_record",
+            "merge": "trace",
+            "stat": "trace",
+            "activity": "trace",
+            "check": "trace",
+            "sync": "trace",
+            "overhead": "trace_overhead",
+            "overlap": "trace_overlap",
+            "flushes": "trace_overhead",
         },
     ),
 }
-"""Groups of declared commands; a place without `verbs.` is a module of `cli` that has the group."""
+"""The groups of commands, by name."""
 
 
 class Commands(Mapping[str, click.Command]):
@@ -132,18 +132,9 @@ class Commands(Mapping[str, click.Command]):
         place = self._places[name]
         if place == "group":
             return _group(name)
-        if place.startswith("verbs."):
-            importlib.import_module(f"elbowroom.{place}")
-            declaration = importlib.import_module("elbowroom.verbs.declaration")
-            verb = declaration.VERBS[f"{self._group} {name}".lstrip()]
-            declared: click.Command = declaration.command_of(verb)
-            return declared
-        module = importlib.import_module(f"elbowroom.cli.{place}")
-        if self._group:
-            part: click.Command = getattr(module, self._group).commands[name]
-            return part
-        # A function of the command's name, with `_` behind a name that Python has.
-        command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
+        importlib.import_module(f"elbowroom.verbs.{place}")
+        declaration = importlib.import_module("elbowroom.verbs.declaration")
+        command: click.Command = declaration.command_of(declaration.VERBS[f"{self._group} {name}".lstrip()])
         return command
 
     def __iter__(self) -> Iterator[str]:

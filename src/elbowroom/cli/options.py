@@ -7,7 +7,6 @@ UTF-8, numbers that are not finite or not in ASCII digits, an option given twice
 from __future__ import annotations
 
 import difflib
-import functools
 import math
 import os
 import re
@@ -96,10 +95,6 @@ class Command(click.Command):
         """click's, where no output would destroy what was measured or is read."""
         check_outputs(ctx.params)
         return super().invoke(ctx)
-
-
-command = functools.partial(click.command, cls=Command)
-"""As click.command, for commands whose words are checked."""
 
 
 OTHER_WORDS = {
@@ -366,7 +361,4 @@ NOISY = 3
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="One JSON object on stdout, errors included."
-)
-mpi_option = click.option(
-    "--mpi", metavar="MPI", help="embedded (default), openmpi, mpich, or a prefix: /opt/openmpi."
 )

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 import click
 
 from elbowroom.cli.console import print_json
-from elbowroom.cli.dry_runs import print_planned
 from elbowroom.cli.options import NOISY, Command, json_option
 from elbowroom.errors import UsageError
+from elbowroom.verbs.dry_runs import print_planned
 
 if TYPE_CHECKING:
     from elbowroom.measure.planned_starts import PlannedStart

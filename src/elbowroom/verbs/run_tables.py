@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from elbowroom.cli.console import console, new_table, print_wrapped, styled
-from elbowroom.cli.dry_runs import print_builds
 from elbowroom.quantities import duration, format_size, number, short_cores, span
+from elbowroom.verbs.dry_runs import print_builds
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,12 +10,12 @@ import click
 import msgspec
 
 from elbowroom.cli.console import chatter, console, new_table, print_wrapped
-from elbowroom.cli.dry_runs import print_builds
 from elbowroom.cli.options import DURATION, REPEAT
 from elbowroom.errors import UsageError
 from elbowroom.launch.launchers import names as launcher_names
 from elbowroom.quantities import duration
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
+from elbowroom.verbs.dry_runs import print_builds
 from elbowroom.verbs.run_options import Launching, Virtual, place, seed_option, timeout_option
 
 if TYPE_CHECKING:

@@ -5,34 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
-from elbowroom.cli.console import print_json, print_wrapped
+from elbowroom.cli.console import print_wrapped
 from elbowroom.quantities import duration
 
 if TYPE_CHECKING:
     from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts
-
-dry_run_option = click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Print what would be built and started, and for how long; build and start nothing.",
-)
 
 
 def print_builds(builds: Sequence[str]) -> None:
     """What would be built before anything is started."""
     for text in builds:
         print_wrapped(f"to build first: {text}")
-
-
-def show_planned(planned: PlannedStarts, as_json: bool) -> int:
-    """Prints the plan; the exit code."""
-    if as_json:
-        print_json(planned)
-    else:
-        print_planned(planned)
-    return 0
 
 
 def print_planned(planned: PlannedStarts) -> None:

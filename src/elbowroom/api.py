@@ -1,4 +1,4 @@
-"""The public Python interface; the command line is written on it.
+"""The public Python interface: names of the package `elbowroom`, each with the module that has it.
 
 import elbowroom
 
@@ -10,7 +10,6 @@ elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from typing import Any
 
 PUBLIC = {
@@ -107,21 +106,11 @@ PUBLIC = {
 __all__ = sorted(PUBLIC)
 
 
-_MOVED = {"models": "model_file", "runs": "run_folder"}
-"""Modules of `verbs` that modules of `cli` still name by `api`, until these are declared in `verbs` too."""
-
-
 def __getattr__(name: str) -> Any:
-    """A public name or a module of this package (`api.models.Prediction`), imported when it is first used:
-    `import elbowroom` stays quick.
-    """
+    """A public name, imported when it is first used: `import elbowroom` stays quick."""
     if name in PUBLIC:
         value = globals()[name] = getattr(importlib.import_module(PUBLIC[name]), name)
         return value
-    if name in _MOVED:
-        return importlib.import_module(f"elbowroom.verbs.{_MOVED[name]}")
-    if Path(__path__[0], f"{name}.py").is_file():
-        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
