@@ -406,8 +406,8 @@ def predict_changes(
     """
 
 def record_profile(
-    out: Path | str = "profile",
     command: Sequence[str] = (),
+    out: Path | str = "profile",
     *,
     records: int = 1048576,
     mpi: str | None = None,
@@ -423,8 +423,8 @@ def record_profile(
     """
 
 def record_trace(
-    out: Path | str = "trace",
     command: Sequence[str] = (),
+    out: Path | str = "trace",
     *,
     categories: Sequence[str] | None = None,
     without: Sequence[str] = (),

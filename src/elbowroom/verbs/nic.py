@@ -78,12 +78,12 @@ class Run(Verb):
     name = "nic run"
     has_document = False
 
+    command: tuple[str, ...] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
     bandwidth: str = option(required=True, metavar="RATE", help="Of each direction of a node: 50MB/s.")
     ranks_per_node: int | None = _ranks_option()
     nodes: str | None = _nodes_option("--nodes")
     nic_name: str | None = _name_option("--name")
     dry_run: bool = dry_run_option()
-    command: tuple[str, ...] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
 
     def do(self) -> int:
         """The exit code of the program."""

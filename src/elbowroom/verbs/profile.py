@@ -68,6 +68,7 @@ class RecordProfile(Verb):
 
     name = "profile record"
 
+    command: Sequence[str] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
     out: Path | str = option(
         "-o", "--out", default="profile", positional=True, metavar="P", help="Folder of the profile; new."
     )
@@ -80,7 +81,6 @@ class RecordProfile(Verb):
     mpi: str | None = option(metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
     emulated: NicOptions = included(NicOptions)
     dry_run: bool = dry_run_option()
-    command: Sequence[str] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
     stdout: IO[bytes] | int | None = None
 
     def do(self) -> Profiled:

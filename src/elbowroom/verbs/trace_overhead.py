@@ -82,6 +82,7 @@ class MeasureOverhead(Verb):
 
     name = "trace overhead"
 
+    command: Sequence[str] = _command_argument()
     repeat: int = option(type=int, default=10, metavar="N", help="Number of runs of each set of categories.")
     categories: str | None = option(
         metavar="SET;SET",
@@ -105,7 +106,6 @@ class MeasureOverhead(Verb):
     seed: int = _seed_option()
     out: Path | str | None = _out_option("Draw a figure (.svg, .png), or write a page (.html).")
     dry_run: bool = dry_run_option()
-    command: Sequence[str] = _command_argument()
     step: Step | None = None
 
     def do(self) -> Overhead:
@@ -261,13 +261,13 @@ class MeasureFlushes(Verb):
 
     name = "trace flushes"
 
+    command: Sequence[str] = _command_argument()
     repeat: int = option(type=int, default=10, metavar="N", help="Runs with, and without, flushes.")
     compared: Metric = included(Metric)
     recorder: Recorder = included(Recorder)
     seed: int = _seed_option()
     out: Path | str | None = _out_option("Draw figures (.svg, .png), or write a page (.html).")
     dry_run: bool = dry_run_option()
-    command: Sequence[str] = _command_argument()
     step: Step | None = None
 
     def do(self) -> FlushCosts:

@@ -129,6 +129,7 @@ class RecordTrace(Verb):
 
     name = "trace record"
 
+    command: Sequence[str] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
     out: Path | str = option(
         "-o", "--out", default="trace", positional=True, metavar="DIR", help="Directory of the trace."
     )
@@ -169,7 +170,6 @@ class RecordTrace(Verb):
     )
     mpi: str | None = option(metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
     dry_run: bool = dry_run_option()
-    command: Sequence[str] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
     stdout: IO[bytes] | int | None = None
 
     def do(self) -> Recorded:
