@@ -164,8 +164,8 @@ def join_runs(*runs: Run | Path | str) -> JoinedRuns:
 
 
 def _check_once(runs: Sequence[Run]) -> None:
-    seen: set[str] = set()
+    paths: set[str] = set()
     for run in runs:
-        if (path := os.path.realpath(run.path)) in seen:
+        if (path := os.path.realpath(run.path)) in paths:
             raise UsageError("is named twice", field="run", value=str(run.path), hint="name each run once")
-        seen.add(path)
+        paths.add(path)
