@@ -133,7 +133,7 @@ def save(path: Path, runs: Sequence[Measured]) -> None:
         return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
     text = json.dumps(short(msgspec.to_builtins(runs)), separators=(",", ":"))
-    path.write_text(text.replace('{"id"', '\n{"id"') + "\n", encoding="utf-8")
+    path.write_text(text.replace('{"plan"', '\n{"plan"') + "\n", encoding="utf-8")
 
 
 def halves(run: Measured) -> tuple[tuple[PointResult, ...], tuple[PointResult, ...]]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from elbowroom.plan.kernels import arithmetic_intensity
+from elbowroom.plan.kernels import arithmetic_intensity, names
 from elbowroom.points.payload import Payload
 from elbowroom.points.point import WORKLOADS, Point, stored
 from elbowroom.stats.interval import Side
@@ -36,8 +36,8 @@ class PointResult(Point, frozen=True, kw_only=True):
 
     @property
     def arithmetic_intensity(self) -> float | None:
-        """Flop of the kernel for a byte; None if it has none."""
-        return arithmetic_intensity(self.kernel, self.cursor)
+        """Flop of the kernel for a byte; None if it has none, or is a kernel of another release."""
+        return arithmetic_intensity(self.kernel, self.cursor) if self.kernel in names() else None
 
     @property
     def processes_of_node(self) -> int:

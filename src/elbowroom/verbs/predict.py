@@ -206,7 +206,7 @@ class Predict(Verb):
         for member in self.members:
             if member.name in allowed or member.declared is None:
                 continue
-            if member.value(self) not in (None, (), False, 0):
+            if member.given(self):
                 raise UsageError(
                     "cannot be combined with cases of an accelerator",
                     field=member.declared.typed(member.name),

@@ -154,7 +154,10 @@ class PlanChanges(Options):
                 )
             settings["nodes"] = self.nodes
         names = set(Overrides.__struct_fields__) - {"settings"}
-        given = {name: getattr(self, name) for name in names if getattr(self, name) not in (None, False)}
+        # Core 0 and node 0 are values, though equal to False.
+        given = {
+            name: value for name in names if (value := getattr(self, name)) is not None and value is not False
+        }
         return msgspec.structs.replace(base, **given, settings=settings)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from elbowroom import api
 from elbowroom.errors import UsageError
+from elbowroom.points.calls import OverlapPayload
 from elbowroom.stats.overlap.measures import OverlapMeasures, measures
 from elbowroom.verbs.run_folder import Run
 from simulated_overlaps import Overlap, simulate
@@ -27,7 +28,7 @@ JOB: dict[str, Any] = {
 def point(form: str, progress: str, found: OverlapMeasures | None, **values: Any) -> Any:
     call = {"operation": values.pop("operation", "allreduce"), "form": form, "progress": progress}
     usual = {"kernel": "triad", "n": 1, "size": 2**20}
-    return SimpleNamespace(**usual | values, workload=call, overlapped=found)
+    return SimpleNamespace(**usual | values, workload=call, payload=OverlapPayload(overlapped=found))
 
 
 class Measured(Run):
