@@ -11,27 +11,9 @@ import pytest
 import benchmark_modules
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
-from elbowroom.virtual.simulated import Curve, SimulatedRow
+from simulated_curves import curve
 
 questions = benchmark_modules.load("simulated_questions")
-
-
-def curve(*kept: tuple[int, float, float], use: float = 1.0) -> Curve:
-    rows = tuple(
-        SimulatedRow(
-            n=n,
-            size=None,
-            comp_alone=1000.0 * n,
-            comm_alone=10_000.0,
-            comp_together=1000.0 * n * comp,
-            comm_together=10_000.0 * comm,
-            copies=(),
-            latencies=(),
-            stations={"uplink": 0.3, "controller of node 0": use * n / kept[-1][0]},
-        )
-        for n, comp, comm in kept
-    )
-    return Curve(comp_node=0, comm_node=0, rows=rows)
 
 
 def test_answers_say_in_words_what_was_found() -> None:

@@ -12,7 +12,8 @@ import pytest
 from elbowroom import api, cli
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
-from elbowroom.virtual.simulated import Curve, SimulatedRow, onset_of
+from elbowroom.virtual.simulated import onset_of
+from simulated_curves import curve
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -21,24 +22,6 @@ def built() -> None:
         build.simulator()
     except ElbowroomError as error:
         pytest.skip(f"the simulator cannot be built here: {error}")
-
-
-def curve(*kept: tuple[int, float, float], use: float = 1.0) -> Curve:
-    rows = tuple(
-        SimulatedRow(
-            n=n,
-            size=None,
-            comp_alone=1000.0 * n,
-            comm_alone=10_000.0,
-            comp_together=1000.0 * n * comp,
-            comm_together=10_000.0 * comm,
-            copies=(),
-            latencies=(),
-            stations={"uplink": 0.3, "controller of node 0": use * n / kept[-1][0]},
-        )
-        for n, comp, comm in kept
-    )
-    return Curve(comp_node=0, comm_node=0, rows=rows)
 
 
 @pytest.mark.parametrize(
