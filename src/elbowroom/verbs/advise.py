@@ -39,26 +39,20 @@ class Advise(Verb):
     name = "advise"
 
     source: str = argument(metavar="M.json|NAME")
-    job: str = option(
-        metavar="JOB.toml", required=True, help="The job and its choices (`elbowroom help advise`)."
-    )
+    job: str = option("The job and its choices (`elbowroom help advise`).", "JOB.toml", required=True)
     model_name: str | None = option(
-        "--model", type=MODEL, help="Default: flow if it was fitted; threshold for a published machine."
+        "Default: flow if it was fitted; threshold for a published machine.", spelled="--model", type=MODEL
     )
     collectives: str | None = option(
-        metavar="RUN", help="Run of the plan `collectives`: how long the job's collective takes each way."
+        "Run of the plan `collectives`: how long the job's collective takes each way.", "RUN"
     )
     out: str | None = out_option(
         Output(), "Write the advice (.json), the contention map (.svg, .png), or NCCL tuning (.conf)."
     )
-    verify: bool = option(default=False, help="Then measure the present and the advised setup.")
-    run: str | None = option(
-        metavar="RUN", help="With --verify: folder of the measurements; never overwritten."
-    )
-    resume: str | None = option(metavar="RUN", help="With --verify: continue measurements that were stopped.")
-    repeat: int | None = option(
-        type=REPEAT, metavar="N", help="With --verify: repetitions of each setup; default 9."
-    )
+    verify: bool = option("Then measure the present and the advised setup.")
+    run: str | None = option("With --verify: folder of the measurements; never overwritten.", "RUN")
+    resume: str | None = option("With --verify: continue measurements that were stopped.", "RUN")
+    repeat: int | None = option("With --verify: repetitions of each setup; default 9.", "N", type=REPEAT)
     virtual: Virtual = included(
         Virtual, own={"machine": {"help": "With --verify: use a virtual machine: henri:credits."}}
     )

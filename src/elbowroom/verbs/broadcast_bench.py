@@ -13,7 +13,6 @@ from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import FIGURE, REPEAT
 from elbowroom.errors import UsageError
 from elbowroom.quantities import format_size, number, parse_cores, parse_size
-from elbowroom.verbs.broadcasts import size_option
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
 from elbowroom.verbs.run_options import Launching, launcher_help, out_option, split_list
 
@@ -37,6 +36,10 @@ def _words(text: str, field: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
+def _sizes(text: str, field: str) -> tuple[int, ...]:
+    return tuple(parse_size(word, field) for word in _words(text, field))
+
+
 class BenchBroadcasts(Verb):
     """Measure broadcasts beside MPI_Bcast, MPI_Ibcast and a loop of sends.
 
@@ -45,33 +48,31 @@ class BenchBroadcasts(Verb):
 
     name = "broadcast bench"
 
-    ranks: int | None = option(
-        type=click.IntRange(min=2), metavar="N", help="Default: one for each core, 2 at least."
-    )
+    ranks: int | None = option("Default: one for each core, 2 at least.", "N", type=click.IntRange(min=2))
     sizes: tuple[int, ...] = option(
+        "Bytes of the data.",
+        "LIST",
         default="4B,64KiB,1MiB",
-        parse=lambda text: tuple(parse_size(word) for word in _words(text, "sizes")),
+        parse=_sizes,
         positional=True,
-        metavar="LIST",
-        help="Bytes of the data.",
     )
     recipients: tuple[int, ...] | None = option(
-        parse=lambda text: parse_cores(text, "recipients"),
-        metavar="LIST",
-        help="How many ranks receive: 1,3,7; default: all but the root.",
+        "How many ranks receive: 1,3,7; default: all but the root.",
+        "LIST",
+        parse=parse_cores,
     )
     trees: tuple[str, ...] = option(
+        "flat, chain, binary, binomial, 4-ary, 8-nomial, two; with delegate- or split3- before it.",
+        "LIST",
         default="flat,binary,binomial,two",
-        parse=lambda text: _words(text, "trees"),
+        parse=_words,
         positional=True,
-        metavar="LIST",
-        help="flat, chain, binary, binomial, 4-ary, 8-nomial, two; with delegate- or split3- before it.",
     )
-    segment: int | None = size_option(
-        "segment", help="Segments that ranks forward one by one; default: whole."
+    segment: int | None = option(
+        "Segments that ranks forward one by one; default: whole.", "SIZE", parse=parse_size
     )
-    repeat: int = option(type=REPEAT, default=15, metavar="N", help="Repetitions.")
-    rising: bool = option(default=False, help="Priorities rise with the rank (thesis, Fig. 4.5).")
+    repeat: int = option("Repetitions.", "N", default=15, type=REPEAT)
+    rising: bool = option("Priorities rise with the rank (thesis, Fig. 4.5).")
     launching: Launching = included(Launching, own={"launcher": launcher_help()})
     out: Path | str | None = out_option(FIGURE, "Draw latency and bandwidth: .svg or .png.")
     dry_run: bool = dry_run_option()

@@ -24,7 +24,7 @@ from elbowroom.errors import UsageError
 from elbowroom.files import read_document
 from elbowroom.quantities import format_size, number, parse_bandwidth, parse_size
 from elbowroom.verbs.declaration import Options, Verb, included, option
-from elbowroom.verbs.run_options import out_option
+from elbowroom.verbs.run_options import out_option, parse_sizes
 
 if TYPE_CHECKING:
     from elbowroom.broadcast.network import Network, NetworkDocument
@@ -46,25 +46,13 @@ WORTH = 0.98
 """A window other than the library's is chosen where its time is below this share."""
 
 
-def size_option(name: str, **settings: Any) -> Any:
-    """An option that is a size in bytes."""
-    return option(f"--{name}", parse=lambda text: parse_size(text, name), metavar="SIZE", **settings)
-
-
 class NetworkOptions(Options):
     """A simulated network."""
 
-    bandwidth: str | None = option(
-        metavar="RATE",
-        help=f"Of each node's link, in each direction; default: {BANDWIDTH}.",
-    )
-    latency: str | None = option(
-        metavar="TIME",
-        help=f"Of each node's link; default: {LATENCY}.",
-    )
+    bandwidth: str | None = option(f"Of each node's link, in each direction; default: {BANDWIDTH}.", "RATE")
+    latency: str | None = option(f"Of each node's link; default: {LATENCY}.", "TIME")
     overhead: str | None = option(
-        metavar="TIME",
-        help="Of a rank for each message that it sends or receives; default: none.",
+        "Of a rank for each message that it sends or receives; default: none.", "TIME"
     )
 
     def network(self, overhead: str | None = None) -> Network:
@@ -97,28 +85,21 @@ class SimulateBroadcast(Verb):
 
     name = "broadcast simulate"
 
-    recipients: int | None = option(type=int, metavar="N", help="Ranks that receive; default: 38.")
-    nodes: int | None = option(type=int, metavar="N", help="The same, with the root among them.")
-    size: int = size_option("size", default="429KiB", help="Bytes of the data.")
+    recipients: int | None = option("Ranks that receive; default: 38.")
+    nodes: int | None = option("The same, with the root among them.")
+    size: int = option("Bytes of the data.", "SIZE", default="429KiB", parse=parse_size)
     links: NetworkOptions = included(NetworkOptions)
-    network: Path | str | None = option(
-        metavar="FILE", help="These three from a file of `broadcast tune -o`."
-    )
-    tree: str = option(default="binomial", metavar="KIND", help=KINDS)
-    segment: int | None = size_option("segment", help=SEGMENTS)
-    window: int | None = size_option("window", help="Bytes in flight from a rank; default: 128 KiB.")
-    platform: str = option(
-        default="star", metavar="NAME", help="star, fat-tree, or a platform file of SimGrid."
-    )
-    racks: int | None = option(type=int, metavar="N", help="Of the fat tree; default: 4.")
-    uplink: str | None = option(
-        metavar="RATE",
-        help="From each rack to the switch that joins them; default: 12GB/s.",
-    )
+    network: Path | str | None = option("These three from a file of `broadcast tune -o`.")
+    tree: str = option(KINDS, "KIND", default="binomial")
+    segment: int | None = option(SEGMENTS, "SIZE", parse=parse_size)
+    window: int | None = option("Bytes in flight from a rank; default: 128 KiB.", "SIZE", parse=parse_size)
+    platform: str = option("star, fat-tree, or a platform file of SimGrid.", "NAME", default="star")
+    racks: int | None = option("Of the fat tree; default: 4.")
+    uplink: str | None = option("From each rack to the switch that joins them; default: 12GB/s.", "RATE")
     order: str = option(
+        "Of ranks on the fat tree: rank, shuffled, or rack (shuffled, and the racks are known).",
+        "ORDER",
         default="rank",
-        metavar="ORDER",
-        help="Of ranks on the fat tree: rank, shuffled, or rack (shuffled, and the racks are known).",
     )
 
     def do(self) -> BroadcastDocument:
@@ -263,14 +244,14 @@ def _check_platform(file: str) -> None:
         )
 
 
-def _parse_counts(text: str) -> tuple[int, ...]:
+def _parse_counts(text: str, field: str) -> tuple[int, ...]:
     """Numbers of recipients; UsageError for what is none."""
     words = text.split(",")
     for word in words:
         if not (word.isascii() and word.isdigit() and len(word) < 9 and 1 <= int(word) <= MOST_RECIPIENTS):
             raise UsageError(
                 f"are no numbers between 1 and {MOST_RECIPIENTS}",
-                field="recipients",
+                field=field,
                 value=text,
                 hint="for instance 3,7,38",
             )
@@ -295,16 +276,16 @@ class TuneBroadcasts(Verb):
         },
     )
     source: Path | str | None = option(
-        "--from", metavar="FILE", help="Fit the network to what `broadcast bench --json` printed."
+        "Fit the network to what `broadcast bench --json` printed.", spelled="--from"
     )
     sizes: tuple[int, ...] = option(
+        "Sizes of the data.",
+        "LIST",
         default="4,4KiB,64KiB,429KiB,4MiB,32MiB",
-        parse=lambda text: tuple(parse_size(word, "sizes") for word in text.split(",")),
-        metavar="LIST",
-        help="Sizes of the data.",
+        parse=parse_sizes,
     )
     recipients: tuple[int, ...] = option(
-        default="3,7,38,195", parse=_parse_counts, metavar="LIST", help="Numbers of recipients."
+        "Numbers of recipients.", "LIST", default="3,7,38,195", parse=_parse_counts
     )
     out: Path | str | None = out_option(Output(".json"), "Write the network for `simulate --network`.")
 

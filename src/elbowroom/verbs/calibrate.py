@@ -22,6 +22,7 @@ from elbowroom.verbs.run_options import (
     out_option,
     place,
     seed_option,
+    share_of_percent,
     timeout_option,
 )
 
@@ -64,32 +65,22 @@ class Calibrate(Verb):
         "budget", "half_width", "out", "launching", "patience", "report", "seconds", "command", "tell",
     )  # fmt: skip
 
-    budget: int = option(type=int, default=24, metavar="RUNS", help="Measure at most this many points.")
+    budget: int = option("Measure at most this many points.", "RUNS", default=24)
     half_width: float = option(
-        type=float,
+        "Stop when nine of ten 90 % intervals are at most ±PERCENT.",
+        "PERCENT",
         default="3.0",
-        parse=lambda percent: float(percent) / 100,
-        metavar="PERCENT",
-        help="Stop when nine of ten 90 % intervals are at most ±PERCENT.",
+        type=float,
+        parse=share_of_percent,
     )
     out: Path | str | None = out_option(
         Output(".json", bare=True), "Default: models/NAME.json in the run folder.", "M.json"
     )
-    run: str | None = option(
-        metavar="RUN",
-        help="Folder of the run; default runs/calibrate-DATE. Never overwritten.",
-    )
+    run: str | None = option("Folder of the run; default runs/calibrate-DATE. Never overwritten.", "RUN")
     resume: Path | str | None = option(
-        metavar="RUN",
-        in_python=False,
-        help="Continue a calibration, for instance with a smaller --half-width.",
+        "Continue a calibration, for instance with a smaller --half-width.", "RUN", in_python=False
     )
-    plan: str = option(
-        default="model",
-        show_default=False,
-        metavar="PLAN",
-        help="Plan whose points to choose from; default: model.",
-    )
+    plan: str = option("Plan whose points to choose from; default: model.", "PLAN", default="model")
     virtual: Virtual = included(Virtual)
     changes: PlanChanges = included(
         PlanChanges,
@@ -102,7 +93,7 @@ class Calibrate(Verb):
     launching: Launching = included(Launching)
     seed: int | None = seed_option("Seed of the order, of the draws and of the noise.")
     patience: float | None = timeout_option()
-    report: bool = option("--no-report", default=True, help="Write no report.html.")
+    report: bool = option("Write no report.html.", spelled="--no-report", default=True)
     dry_run: bool = dry_run_option()
     seconds: float = 0.0
     command: Sequence[str] = ()

@@ -34,7 +34,7 @@ _JOBS = "give a file of jobs, see `elbowroom help colocate`"
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
-def _parse_apart(text: str) -> tuple[Pair, ...]:
+def _parse_apart(text: str, _field: str) -> tuple[Pair, ...]:
     from elbowroom.schedule.pairing import parse_apart
 
     return parse_apart(text)
@@ -51,34 +51,27 @@ class Schedule(Verb):
 
     jobs: Path | str | None = argument(None, metavar="[JOBS.toml]")
     matrix: Path | str = option(
+        "Slowdowns: a column for each measured application, a row for each companion, in percent.",
+        "M.csv",
         required=True,
-        metavar="M.csv",
-        help="Slowdowns: a column for each measured application, a row for each companion, in percent.",
     )
-    half: Path | str | None = option(
-        metavar="H.csv", help="Runtimes on half of the cores of twice the nodes, in percent."
-    )
+    half: Path | str | None = option("Runtimes on half of the cores of twice the nodes, in percent.", "H.csv")
     apart: Collection[Pair] = option(
-        default=(),
-        parse=_parse_apart,
-        metavar="A:B,...",
-        help="Pairs of applications that must not share nodes.",
+        "Pairs of applications that must not share nodes.", "A:B,...", default=(), parse=_parse_apart
     )
     limit: float | None = option(
-        type=_POSITIVE,
-        metavar="PERCENT",
-        help="Applications with a higher percentage do not share nodes.",
+        "Applications with a higher percentage do not share nodes.", "PERCENT", type=_POSITIVE
     )
     seconds: float | None = option(
-        type=_POSITIVE, metavar="SECONDS", help="Time limit of the search for a plan; default: 10."
+        "Time limit of the search for a plan; default: 10.", "SECONDS", type=_POSITIVE
     )
     out: Path | str | None = out_option(
         Output(".json", ".svg", ".png"), "Write pairs or plan (.json), or draw the matrix (.svg, .png)."
     )
     slurm: Path | str | None = option(
+        "Write a script that submits the jobs to Slurm.",
+        "FILE",
         type=Output(".sh", ".sbatch", ".slurm", bare=True),
-        metavar="FILE",
-        help="Write a script that submits the jobs to Slurm.",
     )
 
     def do(self) -> Pairing | SchedulePlan:

@@ -69,20 +69,16 @@ class MeasurePairs(Verb):
 
     apps: Path | str = argument(metavar="APPS.toml")
     out: Path | str | None = option(
-        "-o",
-        "--out",
-        positional=True,
-        metavar="FOLDER",
-        help="Where times and the matrix are written; new.",
+        "Where times and the matrix are written; new.", "FOLDER", spelled="-o --out", positional=True
     )
-    repetitions: int = option("--repeat", type=REPEAT, default=3, metavar="N", help="Repetitions.")
-    resume: bool = option(default=False, help="Continue a measurement that was stopped, in FOLDER.")
+    repetitions: int = option("Repetitions.", "N", spelled="--repeat", default=3, type=REPEAT)
+    resume: bool = option("Continue a measurement that was stopped, in FOLDER.")
     dry_run: bool = dry_run_option("Print the commands and how many runs; start nothing.")
     timeout: float | None = timeout_option(
         "Longest time of a run, or of two beside each other; default: none."
     )
-    seed: int = option(type=click.IntRange(min=0), default=1, help="Of order and starts.")
-    curve: Path | str | None = option(metavar="FILE", help="NIC of the forecast, by `profile calibrate -o`.")
+    seed: int = option("Of order and starts.", default=1, type=click.IntRange(min=0))
+    curve: Path | str | None = option("NIC of the forecast, by `profile calibrate -o`.")
     tell: Callable[[str], object] = chatter
 
     def do(self) -> MeasuredMatrix:
@@ -284,7 +280,7 @@ class CalibrateForJobs(Verb):
     name = "colocate calibrate"
 
     run: Run | Path | str = argument(metavar="RUN")
-    repeat: int = option(type=REPEAT, default=5, metavar="N", help="Repetitions.")
+    repeat: int = option("Repetitions.", "N", default=5, type=REPEAT)
     launching: Launching = included(Launching, only=("mpi",))
     out: Path | str | None = out_option(
         Output(".json"), "Default: in the run folder.", "M.json", positional=True

@@ -76,27 +76,17 @@ class PredictColocation(Verb):
     name = "colocate predict"
 
     profiles: Sequence[str | Path] = argument(nargs=-1, metavar="PROFILE...")
-    half: bool = option(default=False, help="Each job has half of its ranks on a node, on twice the nodes.")
-    curve: str | Path | None = option(
-        metavar="FILE", help="NIC by `profile calibrate -o`; default: from the profiles."
-    )
+    half: bool = option("Each job has half of its ranks on a node, on twice the nodes.")
+    curve: str | Path | None = option("NIC by `profile calibrate -o`; default: from the profiles.")
     model: Model | str | Path | None = option(
-        metavar="M.json", help="FLOW model of the machine, for memory and last-level cache."
+        "FLOW model of the machine, for memory and last-level cache.", "M.json"
     )
-    memory: Sequence[str] = option(
-        default=(),
-        metavar="JOB=RATE",
-        help="Memory traffic on a node while JOB computes: cg=6.2GB/s.",
-    )
+    memory: Sequence[str] = option("Memory traffic on a node while JOB computes: cg=6.2GB/s.", "JOB=RATE")
     cache: Sequence[str] = option(
-        default=(),
-        metavar="JOB=SIZE@RATE",
-        help="What JOB reuses on a node, and how fast: cg=20MiB@30GB/s.",
+        "What JOB reuses on a node, and how fast: cg=20MiB@30GB/s.", "JOB=SIZE@RATE"
     )
-    llc: str | None = option(
-        metavar="SIZE", help="Last-level cache that jobs share; default: the profiled host's."
-    )
-    seed: int = option(type=click.IntRange(min=0), default=0, help="Of the offsets.")
+    llc: str | None = option("Last-level cache that jobs share; default: the profiled host's.", "SIZE")
+    seed: int = option("Of the offsets.", default=0, type=click.IntRange(min=0))
     out: str | Path | None = out_option(Output(".csv"), "Write it for `schedule --matrix`.", "M.csv")
     offsets: int = 32
 

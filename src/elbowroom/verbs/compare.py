@@ -40,20 +40,18 @@ class CompareRuns(Verb):
     a: Run | Path | str = argument(metavar="A")
     others: tuple[Run | Path | str, ...] = argument(metavar="B...", nargs=-1, spread=True)
     at_least: float = option(
+        "Smallest change that is reported.",
+        "PERCENT",
         default="1%",
-        parse=lambda text: _parse_percent(text, "at_least"),
-        metavar="PERCENT",
-        help="Smallest change that is reported.",
+        parse=_parse_percent,
     )
     fail_above: float | None = option(
-        parse=lambda text: _parse_percent(text, "fail_above"),
-        metavar="PERCENT",
-        help="Exit with code 1 if a value got worse by more than this.",
+        "Exit with code 1 if a value got worse by more than this.",
+        "PERCENT",
+        parse=_parse_percent,
         in_python=False,
     )
-    every: bool = option(
-        "--all", default=False, help="Also print values that did not change.", in_python=False
-    )
+    every: bool = option("Also print values that did not change.", spelled="--all", in_python=False)
 
     @cached_property
     def runs(self) -> list[Run]:

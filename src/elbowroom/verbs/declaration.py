@@ -10,8 +10,9 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform, get_args
 
 import click
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from elbowroom.measure.planned_starts import PlannedStart
 
 _DECLARED, _INCLUDED = "declared", "included"
+_PLAIN_TYPES = {"int": int, "float": float}
+_METAVARS = {"int": "N", "Path | str": "FILE", "str | Path": "FILE"}
+"""By annotation, where the declaration has no type of click and no metavar."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,10 +37,11 @@ class Declared:
     kind: type[click.Parameter]
     spellings: tuple[str, ...] = ()
     """Of an option; none: its name behind `--`."""
+    default: Any = None
     settings: Mapping[str, Any]
     """Keywords of click's parameter."""
-    parse: Callable[[Any], Any] | None = None
-    """Makes the field's value of what was typed."""
+    parse: Callable[[Any, str], Any] | None = None
+    """Makes the field's value of what was typed and the name of the option in errors."""
     only_with: str | None = None
     """The field that this one is only valid with, and what to type for it: `resume RUN`."""
     conflicts: str | None = None
@@ -60,53 +65,92 @@ class Declared:
         longest = max(self.spellings, key=len, default=name)
         return longest.lstrip("-").replace("-", "_")
 
+    def parsed(self, value: Any, name: str) -> Any:
+        """The value of a field of this name for what was typed."""
+        return value if self.parse is None else self.parse(value, self.typed(name))
+
+    def field(self, name: str, annotation: str, names: Mapping[str, Any]) -> Any:
+        """The field of this name, with what follows from its annotation; `names`: those of its module."""
+        typed = self._default_of(annotation)
+        default = self.parsed(typed, name) if isinstance(typed, str) else typed
+        settings = {**self._implied(annotation.removesuffix(" | None"), typed, names), **self.settings}
+        return dataclasses.field(
+            default=default, metadata={_DECLARED: dataclasses.replace(self, settings=settings)}
+        )
+
+    def _default_of(self, annotation: str) -> Any:
+        if self.default is None and self.kind is click.Option:
+            if annotation == "bool":
+                return False
+            if annotation.startswith(("tuple[", "Sequence[")) and not annotation.endswith("| None"):
+                return ()
+        return self.default
+
+    def _implied(self, annotation: str, default: Any, names: Mapping[str, Any]) -> dict[str, Any]:
+        """Keywords of click's parameter by the annotation of the field, and by its default."""
+        if default is dataclasses.MISSING:
+            implied: dict[str, Any] = {"required": True}
+        elif isinstance(default, bool):
+            return {"is_flag": True, "flag_value": not default, "default": default}
+        else:
+            implied = {"required": False, "default": None if default == () else default}
+        if self.kind is click.Argument:
+            return implied
+        if default == () and self.parse is None and self.settings.get("multiple", True):
+            implied |= {"multiple": True, "default": ()}
+        elif implied.get("default") is not None:
+            implied["show_default"] = "default" not in (self.settings["help"] or "")
+        metavar = self.settings.get("metavar")
+        if "type" not in self.settings and self.parse is None:
+            choices = get_args(names.get(annotation)) if metavar is None else ()
+            implied["type"] = click.Choice(choices) if choices else _PLAIN_TYPES.get(annotation)
+            implied["metavar"] = _METAVARS.get(annotation)
+        return implied
+
 
 _RULES = {"parse", "only_with", "conflicts", "positional", "spread", "in_python"}
 
 
-def _declared(kind: type[click.Parameter], words: tuple[str, ...], default: Any, settings: Any) -> Any:
-    rules = {name: settings.pop(name) for name in _RULES & set(settings)}
-    if rules.get("parse") is not None and isinstance(default, str):
-        default = rules["parse"](default)
-    declared = Declared(kind=kind, spellings=words, settings=settings, **rules)
-    return dataclasses.field(default=default, metadata={_DECLARED: declared})
+def option(
+    help: str = "", metavar: str | None = None, *, spelled: str = "", default: Any = None, **settings: Any
+) -> Any:
+    """A field that is an option; `spelled`: as typed, `-o --out` (default: its name behind `--`); `settings`:
+    click's, and `parse`, `only_with`, `conflicts`, `positional`, `in_python` (see Declared).
 
-
-def option(*words: str, default: Any = None, **settings: Any) -> Any:
-    """A field that is an option; `words`: its spellings (none: its name behind `--`); `settings`: click's,
-    and `parse`, `only_with`, `conflicts`, `positional`, `in_python` (see Declared).
-
-    A default that is not None is printed by `--help`, unless `show_default` is false; text is parsed as if it
-    was typed. The default True declares a flag that sets False: `--no-report`.
+    What is not given follows from the annotation: type and metavar of a number, a file or a Literal without
+    metavar (its choices); the default of a flag, and of a tuple, which is an option that may be repeated. The
+    default True declares a flag that sets False: `--no-report`. `--help` prints a default that is not None,
+    unless the help itself has it or `show_default` is false; text is parsed as if it was typed.
     """
-    if settings.get("required"):
-        return _declared(click.Option, words, dataclasses.MISSING, settings)
-    shown = default
-    if isinstance(default, bool):
-        settings = {"is_flag": True, "flag_value": not default, **settings}
-    elif default == ():
-        settings.setdefault("multiple", "parse" not in settings)
-        shown = () if settings["multiple"] else None
-    elif default is not None:
-        settings.setdefault("show_default", True)
-    return _declared(click.Option, words, default, {"default": shown, **settings})
+    settings["help"] = help or None
+    if metavar is not None:
+        settings["metavar"] = metavar
+    return _declared(click.Option, default, settings, tuple(spelled.split()))
 
 
 def argument(default: Any = dataclasses.MISSING, **settings: Any) -> Any:
     """A field that is an argument; without a default it is required. `settings`: as of `option`."""
-    settings.setdefault("positional", True)
-    if default is dataclasses.MISSING:
-        return _declared(click.Argument, (), default, {"required": True, **settings})
-    shown = None if default == () else default
-    return _declared(click.Argument, (), default, {"required": False, "default": shown, **settings})
+    return _declared(click.Argument, default, {"positional": True, **settings})
+
+
+def command_argument(metavar: str = "-- CMD...") -> Any:
+    """A field that holds the words of a program's command; empty where none is given."""
+    return argument((), nargs=-1, metavar=metavar, type=click.UNPROCESSED)
+
+
+def _declared(
+    kind: type[click.Parameter], default: Any, settings: dict[str, Any], spellings: tuple[str, ...] = ()
+) -> Declared:
+    rules = {name: settings.pop(name) for name in _RULES & set(settings)}
+    default = dataclasses.MISSING if settings.get("required") else default
+    return Declared(kind=kind, spellings=spellings, default=default, settings=settings, **rules)
 
 
 def dry_run_option(
     help: str = "Print what would be built and started, and for how long; build and start nothing.",
-    **settings: Any,
 ) -> Any:
     """The field `dry_run` of a verb that has `planned_starts`, or a `planned` of its own."""
-    return option("--dry-run", default=False, help=help, **settings)
+    return option(help, default=False)
 
 
 def included(
@@ -172,6 +216,11 @@ class Options:
     """The options, arguments and parameters for Python, with those of included options in their place."""
 
     def __init_subclass__(cls) -> None:
+        names = vars(sys.modules[cls.__module__])
+        for name, annotation in inspect.get_annotations(cls).items():
+            declared = vars(cls).get(name)
+            if isinstance(declared, Declared):
+                setattr(cls, name, declared.field(name, annotation, names))
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
         cls.members = _members(cls)
 
@@ -357,8 +406,8 @@ def command_of(verb: type[Verb]) -> click.Command:
     def call(as_json: bool = False, **given: Any) -> int:
         for member, declared in shown:
             value = given[member.name]
-            if declared.parse is not None and value is not None:
-                given[member.name] = declared.parse(value)
+            if value is not None:
+                given[member.name] = declared.parsed(value, member.name)
             elif value is None and member.default is not dataclasses.MISSING:
                 given[member.name] = member.default
         return request_of(verb, given).execute(as_json)

@@ -16,7 +16,7 @@ from elbowroom.cli.options import DURATION, NOISY, REPEAT, Output
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.quantities import format_size, parse_duration, percent, plural, short_time
 from elbowroom.verbs.advise_tables import print_advice, print_compared
-from elbowroom.verbs.declaration import Verb, argument, dry_run_option, option
+from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, option
 from elbowroom.verbs.fit import one_thread
 from elbowroom.verbs.profile import RecordProfile
 from elbowroom.verbs.run_options import out_option, timeout_option
@@ -50,55 +50,38 @@ class Diagnose(Verb):
         "The job, for `elbowroom advise`; default: job.toml in the profile's folder.",
         "JOB.toml",
     )
-    profile: str | None = option(metavar="P", help="Take this profile; run no program.")
-    profile_out: str | None = option(
-        metavar="P", help="Folder of the profile; new. Default: runs/diagnose-DATE."
-    )
+    profile: str | None = option("Take this profile; run no program.", "P")
+    profile_out: str | None = option("Folder of the profile; new. Default: runs/diagnose-DATE.", "P")
     model: str | None = option(
-        metavar="M.json",
-        help="Model of this machine. Default: the newest in runs/ that suits; else it is measured.",
+        "Model of this machine. Default: the newest in runs/ that suits; else it is measured.", "M.json"
     )
     budget: float = option(
+        "Time for measuring a model, where there is none.",
+        "TIME",
         default="2min",
-        parse=lambda value: parse_duration(value, "budget"),
         type=DURATION,
-        metavar="TIME",
-        help="Time for measuring a model, where there is none.",
+        parse=parse_duration,
     )
-    curve: str | None = option(
-        metavar="FILE", help="NIC by `profile calibrate -o`; default: from the profile."
-    )
-    cores: int | None = option(type=click.IntRange(min=1), metavar="N", help="Cores that compute on a node.")
+    curve: str | None = option("NIC by `profile calibrate -o`; default: from the profile.", "FILE")
+    cores: int | None = option("Cores that compute on a node.", "N", type=click.IntRange(min=1))
     comp_node: int = option(
-        default=0,
-        type=click.IntRange(min=0),
-        metavar="NODE",
-        help="Of computations' data.",
-        show_default=False,
+        "Of computations' data.", "NODE", default=0, type=click.IntRange(min=0), show_default=False
     )
     comm_node: int = option(
-        default=0,
-        type=click.IntRange(min=0),
-        metavar="NODE",
-        help="Of messages' data.",
-        show_default=False,
+        "Of messages' data.", "NODE", default=0, type=click.IntRange(min=0), show_default=False
     )
-    communication_threads: bool = option(
-        default=False, help="Other threads of a rank compute while its messages are pending."
-    )
-    verify: str | None = option(metavar="CMD", help='Measure the gain: "./app --threads {cores}".')
+    communication_threads: bool = option("Other threads of a rank compute while its messages are pending.")
+    verify: str | None = option('Measure the gain: "./app --threads {cores}".', "CMD")
     number: str | None = option(
-        metavar="REGEX",
-        help="With --verify: finds seconds in the output; else wall time.",
-        only_with="verify",
+        "With --verify: finds seconds in the output; else wall time.", "REGEX", only_with="verify"
     )
     repeat: int | None = option(
-        type=REPEAT, metavar="N", help="With --verify: pairs of runs; default 9.", only_with="verify"
+        "With --verify: pairs of runs; default 9.", "N", type=REPEAT, only_with="verify"
     )
     patience: float | None = timeout_option("With --verify: time limit of one run.", only_with="verify")
-    mpi: str | None = option(metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
+    mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")
     dry_run: bool = dry_run_option()
-    words: tuple[str, ...] = argument((), nargs=-1, metavar="[-- CMD...]", type=click.UNPROCESSED)
+    words: tuple[str, ...] = command_argument("[-- CMD...]")
 
     def execute(self, as_json: bool) -> int:
         """Profiles the program, if one is given, and diagnoses it; its exit code or the diagnosis's."""

@@ -48,11 +48,9 @@ class Explain(Verb):
 
     runs: tuple[Run | Path | str, ...] = argument(metavar="RUN [RUN...]", nargs=-1, spread=True)
     out: Path | str | None = out_option(FIGURE, "Draw a figure: .svg or .png.")
-    kernel: str | None = option(metavar="KERNEL", help="Explain this kernel's losses; default: triad first.")
-    cores: int | None = option(type=click.IntRange(min=1), metavar="N", help="Number of computing cores.")
-    size: int | None = option(
-        parse=lambda text: parse_size(text, "size"), metavar="SIZE", help="Message size: 64MiB."
-    )
+    kernel: str | None = option("Explain this kernel's losses; default: triad first.", "KERNEL")
+    cores: int | None = option("Number of computing cores.", "N", type=click.IntRange(min=1))
+    size: int | None = option("Message size: 64MiB.", "SIZE", parse=parse_size)
 
     def do(self) -> Explanation:
         """How much of the loss comes from frequency, caches, memory controller, link, polling, runtime

@@ -11,8 +11,8 @@ import click
 
 from elbowroom.cli.console import print_wrapped
 from elbowroom.errors import UsageError
-from elbowroom.quantities import number
-from elbowroom.verbs.broadcasts import SEGMENTS, NetworkOptions, size_option
+from elbowroom.quantities import number, parse_size
+from elbowroom.verbs.broadcasts import SEGMENTS, NetworkOptions
 from elbowroom.verbs.declaration import Verb, dry_run_option, included, option
 
 if TYPE_CHECKING:
@@ -39,20 +39,22 @@ class Factorize(Verb):
 
     name = "broadcast factorize"
 
-    task: Literal["cholesky", "qr"] = option(type=click.Choice(["cholesky", "qr"]), default="cholesky")
-    rows: int = option(type=int, default=40, metavar="N", help="Rows of tiles.")
-    columns: int | None = option(type=int, metavar="N", help="Columns of tiles of QR's; default: as many.")
-    block: int | None = option(type=int, metavar="N", help="Rows of a tile; default: 320, or as in --times.")
-    grid: str = option(default="4x4", metavar="PxQ", help="Processes in rows and columns.")
-    workers: int = option(type=int, default=8, metavar="N", help="Cores of a process.")
+    task: Literal["cholesky", "qr"] = option(default="cholesky", type=click.Choice(["cholesky", "qr"]))
+    rows: int = option("Rows of tiles.", default=40)
+    columns: int | None = option("Columns of tiles of QR's; default: as many.")
+    block: int | None = option("Rows of a tile; default: 320, or as in --times.")
+    grid: str = option("Processes in rows and columns.", "PxQ", default="4x4")
+    workers: int = option("Cores of a process.", default=8)
     times: Path | str | None = option(
-        metavar="FILE", help="Times of the kernels (factorizations-inline times); default: measured."
+        "Times of the kernels (factorizations-inline times); default: measured."
     )
     links: NetworkOptions = included(NetworkOptions)
-    tree: str = option(default="binomial", metavar="KIND", help="Of the broadcasts; none: without.")
-    segment: int | None = size_option("segment", help=SEGMENTS)
-    priorities: bool = option("--no-priorities", default=True, help="All tasks are alike.")
-    early: bool = option("--wait-released", default=True, help="Readers start when their data are forwarded.")
+    tree: str = option("Of the broadcasts; none: without.", "KIND", default="binomial")
+    segment: int | None = option(SEGMENTS, "SIZE", parse=parse_size)
+    priorities: bool = option("All tasks are alike.", spelled="--no-priorities", default=True)
+    early: bool = option(
+        "Readers start when their data are forwarded.", spelled="--wait-released", default=True
+    )
     dry_run: bool = dry_run_option()
 
     def do(self) -> Factorized:

@@ -50,11 +50,6 @@ def one_thread() -> None:
             del os.environ[name]
 
 
-def size_option(help: str) -> Any:
-    """The size of messages, bytes."""
-    return option("--size", parse=lambda text: parse_size(text, "size"), metavar="SIZE", help=help)
-
-
 class ImportCurves(Verb):
     """Make a run folder from curves that another program measured (`elbowroom help predict`)."""
 
@@ -62,15 +57,10 @@ class ImportCurves(Verb):
 
     path: Path | str = argument(metavar="CURVES.csv")
     out: Path | str = option(
-        "-o",
-        "--out",
-        metavar="RUN",
-        required=True,
-        positional=True,
-        help="Folder of the run. Never overwritten.",
+        "Folder of the run. Never overwritten.", "RUN", spelled="-o --out", required=True, positional=True
     )
-    kernel: str | None = option(metavar="KERNEL", help="Kernel of the curves; default: memset_nt.")
-    size: int | None = size_option("Message size of the curves; default: 64MB.")
+    kernel: str | None = option("Kernel of the curves; default: memset_nt.", "KERNEL")
+    size: int | None = option("Message size of the curves; default: 64MB.", "SIZE", parse=parse_size)
     command: Sequence[str] = ()
 
     def do(self) -> Run:
@@ -143,9 +133,9 @@ class Fit(Verb):
         "M.json",
         positional=True,
     )
-    kernel: str | None = option(metavar="KERNEL", help="Computing kernel, if the run has several.")
-    size: int | None = size_option("Message size, if the run has several: 64MB.")
-    sms: int | None = option(type=int, metavar="N", help="SMs of the accelerator, if its runs do not say it.")
+    kernel: str | None = option("Computing kernel, if the run has several.", "KERNEL")
+    size: int | None = option("Message size, if the run has several: 64MB.", "SIZE", parse=parse_size)
+    sms: int | None = option("SMs of the accelerator, if its runs do not say it.")
     computing: Callable[[FitData], Sequence[LoadRow]] | None = None
     store_factor: StoreFactor | None = None
 
@@ -218,17 +208,9 @@ class Evaluate(Verb):
     path: Path | str = argument(metavar="RUN")
     source: Path | str = argument(metavar="M.json|NAME")
     out: Path | str | None = out_option(FIGURE, "Draw measured points and the model: .png or .svg.", "FIGURE")
-    stacked: bool = option(
-        default=False, help="With -o: stack the measured bandwidths, with the model's named points."
-    )
-    comp_node: int = option(
-        type=int,
-        default=0,
-        show_default=False,
-        metavar="NODE",
-        help="With --stacked: NUMA node of all data.",
-    )
-    model: str | None = option("--model", type=MODEL, help="With -o: model to draw; default: the best.")
+    stacked: bool = option("With -o: stack the measured bandwidths, with the model's named points.")
+    comp_node: int = option("With --stacked: NUMA node of all data.", "NODE", default=0, show_default=False)
+    model: str | None = option("With -o: model to draw; default: the best.", type=MODEL)
 
     def do(self) -> Evaluation | GpuEvaluationDocument:
         """The table, of an accelerator's run that of its cases; the figure is drawn."""

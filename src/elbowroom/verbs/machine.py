@@ -74,9 +74,7 @@ class Show(Verb):
     name = "machine show"
 
     spec: str = argument(metavar="NAME|FILE")
-    toml: bool = option(
-        default=False, in_python=False, help="Print TOML, to start a machine of your own from."
-    )
+    toml: bool = option("Print TOML, to start a machine of your own from.", in_python=False)
 
     def do(self) -> Definition:
         """What `--machine SPEC` stands for: NAME, FILE.toml or FILE.xml, `:credits` or `:published` after it.

@@ -9,7 +9,7 @@ import click
 
 from elbowroom.errors import UsageError
 from elbowroom.quantities import parse_bandwidth, parse_cores
-from elbowroom.verbs.declaration import Options, Verb, argument, dry_run_option, option
+from elbowroom.verbs.declaration import Options, Verb, command_argument, dry_run_option, option
 
 if TYPE_CHECKING:
     from elbowroom.launch.nic import NicSettings
@@ -18,25 +18,23 @@ if TYPE_CHECKING:
 
 def _ranks_option(**settings: Any) -> Any:
     limit = click.IntRange(1, 1024)
-    return option(type=limit, metavar="N", help="Of an emulated node; default: 1.", **settings)
+    return option("Of an emulated node; default: 1.", "N", type=limit, **settings)
 
 
 def _nodes_option(spelling: str, **settings: Any) -> Any:
     help = "Emulated nodes of this job's ranks; default: 0,1,2 …"
-    return option(spelling, metavar="LIST", help=help, **settings)
+    return option(help, "LIST", spelled=spelling, **settings)
 
 
 def _name_option(spelling: str, **settings: Any) -> Any:
     help = "Jobs of the same name share the nodes; default: none does."
-    return option(spelling, metavar="NAME", help=help, **settings)
+    return option(help, "NAME", spelled=spelling, **settings)
 
 
 class EmulatedNic(Options):
     """The emulated NIC behind which a command runs programs, if any."""
 
-    nic: NicSettings | str | None = option(
-        metavar="RATE", help="Run behind an emulated NIC: 50MB/s (help nic)."
-    )
+    nic: NicSettings | str | None = option("Run behind an emulated NIC: 50MB/s (help nic).", "RATE")
     ranks_per_node: int | None = _ranks_option(in_python=False)
     nic_nodes: str | None = _nodes_option("--nic-nodes", in_python=False)
     nic_name: str | None = _name_option("--nic-name", in_python=False)
@@ -78,8 +76,8 @@ class Run(Verb):
     name = "nic run"
     has_document = False
 
-    command: tuple[str, ...] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
-    bandwidth: str = option(required=True, metavar="RATE", help="Of each direction of a node: 50MB/s.")
+    command: tuple[str, ...] = command_argument()
+    bandwidth: str = option("Of each direction of a node: 50MB/s.", "RATE", required=True)
     ranks_per_node: int | None = _ranks_option()
     nodes: str | None = _nodes_option("--nodes")
     nic_name: str | None = _name_option("--name")

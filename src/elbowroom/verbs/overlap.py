@@ -67,54 +67,28 @@ class Overlap(Verb):
     name = "overlap"
 
     source: Path | str | None = argument(None, metavar="[M.json|NAME]")
-    t_comp: float | None = option(
-        type=float, metavar="TIME", help="Time of the computation alone, in any unit."
-    )
-    t_comm: float | None = option(
-        type=float, metavar="TIME", help="Time of the communication alone, in the same unit."
-    )
-    l_comp: float | None = option(
-        type=float, metavar="RATIO", help="Bandwidth of the computation, alone / together."
-    )
-    l_comm: float | None = option(
-        type=float, metavar="RATIO", help="Bandwidth of the communication, alone / together."
-    )
-    work: float | None = option(type=float, metavar="W", help="Work to split between CPU and accelerators.")
-    p_comp: float | None = option(
-        type=float, metavar="P", help="With --work: work of the CPU per unit of time."
-    )
-    p_acc: float | None = option(
-        type=float,
-        metavar="P",
-        help="Work of all accelerators per unit of time; with a model in MB/s.",
-    )
-    w: float | None = option(
-        type=float, metavar="SHARE", help="With --p-acc: also evaluate this share on the accelerators."
-    )
-    split: bool = option(
-        default=False, help="With a model: as --p-acc, the measured rate of its accelerator."
-    )
-    table: Path | str | None = option(
-        metavar="FILE", help="Steps from a CSV file, or published ones: langguth2018."
-    )
-    cores: int | None = option(
-        type=int, metavar="N", help="With a model: computing cores of the first socket."
-    )
-    cores_other: int | None = option(
-        type=int, metavar="M", help="With a model: computing cores of the second socket."
-    )
-    comp_node: int | None = option(type=int, metavar="NODE", help="NUMA node of the computation's data.")
-    comm_node: int | None = option(type=int, metavar="NODE", help="NUMA node of the message buffers.")
-    comp_bytes: str | None = option(
-        metavar="SIZE", help="Bytes that all computing cores move in a step: 2GB."
-    )
-    comm_bytes: str | None = option(metavar="SIZE", help="Bytes of the messages that arrive in a step: 64MB.")
-    model: str | None = option(type=MODEL, help="Model to use; default: the best available.")
-    faithful: bool = option(default=False, help="Use the thesis' equations exactly as printed.")
+    t_comp: float | None = option("Time of the computation alone, in any unit.", "TIME")
+    t_comm: float | None = option("Time of the communication alone, in the same unit.", "TIME")
+    l_comp: float | None = option("Bandwidth of the computation, alone / together.", "RATIO")
+    l_comm: float | None = option("Bandwidth of the communication, alone / together.", "RATIO")
+    work: float | None = option("Work to split between CPU and accelerators.", "W")
+    p_comp: float | None = option("With --work: work of the CPU per unit of time.", "P")
+    p_acc: float | None = option("Work of all accelerators per unit of time; with a model in MB/s.", "P")
+    w: float | None = option("With --p-acc: also evaluate this share on the accelerators.", "SHARE")
+    split: bool = option("With a model: as --p-acc, the measured rate of its accelerator.")
+    table: Path | str | None = option("Steps from a CSV file, or published ones: langguth2018.")
+    cores: int | None = option("With a model: computing cores of the first socket.")
+    cores_other: int | None = option("With a model: computing cores of the second socket.", "M")
+    comp_node: int | None = option("NUMA node of the computation's data.", "NODE")
+    comm_node: int | None = option("NUMA node of the message buffers.", "NODE")
+    comp_bytes: str | None = option("Bytes that all computing cores move in a step: 2GB.", "SIZE")
+    comm_bytes: str | None = option("Bytes of the messages that arrive in a step: 64MB.", "SIZE")
+    model: str | None = option("Model to use; default: the best available.", type=MODEL)
+    faithful: bool = option("Use the thesis' equations exactly as printed.")
     out: Path | str | None = out_option(FIGURE, "Draw a figure: .png or .svg.")
     figure: FigureName | None = option(
+        "With -o: the plane of times (default), or performance over time.",
         type=click.Choice(["plane", "time"]),
-        help="With -o: the plane of times (default), or performance over time.",
     )
 
     def do(self) -> StepAnswer | list[Trial]:

@@ -33,26 +33,24 @@ class CaseOptions(Options):
     """A case on an accelerator: a kernel and what moves data beside it."""
 
     gpu: Victim | None = option(
+        "Predict this kernel of the accelerator beside --mover.",
         type=click.Choice(["gemm", "triad", "chain"]),
-        help="Predict this kernel of the accelerator beside --mover.",
     )
     mover: Mover | None = option(
+        "With --gpu: a copy engine, SMs that copy, idle SMs, or SMs left out of the plan.",
         type=click.Choice(["copy", "sm_copy", "sm_idle", "sm_target"]),
-        help="With --gpu: a copy engine, SMs that copy, idle SMs, or SMs left out of the plan.",
     )
-    sms: int | None = option(type=int, metavar="K", help="With --gpu: SMs of the mover; default: several.")
+    sms: int | None = option("With --gpu: SMs of the mover; default: several.", "K")
     moves: Way | None = option(
+        "With --gpu: where the mover moves data.",
         type=click.Choice(["h2d", "d2h", "both", "d2d", "hbm", "host"]),
-        help="With --gpu: where the mover moves data.",
     )
-    pace: float | None = option(type=float, metavar="MB/s", help="With --gpu: the most that the mover moves.")
-    buffer_node: int | None = option(
-        type=int, metavar="NODE", help="With --gpu: NUMA node of the pinned buffer."
-    )
+    pace: float | None = option("With --gpu: the most that the mover moves.", "MB/s")
+    buffer_node: int | None = option("With --gpu: NUMA node of the pinned buffer.", "NODE")
     first: First | None = option(
-        type=click.Choice(["victim", "mover"]), help="With --gpu: which side starts first."
+        "With --gpu: which side starts first.", type=click.Choice(["victim", "mover"])
     )
-    shape: str | None = option(metavar="MxNxK", help="With --gpu gemm: shape of the product.")
+    shape: str | None = option("With --gpu gemm: shape of the product.", "MxNxK")
 
     def case(self) -> DeviceCase | None:
         """The case; None where no option names one. UsageError for options of a case without --gpu."""
@@ -101,58 +99,30 @@ class Predict(Verb):
     name = "predict"
 
     source: str = argument(metavar="M.json|NAME")
-    cores: int | None = option(
-        type=int, metavar="N", help="Computing cores of the first socket; default: every number."
-    )
-    cores_other: int = option(
-        type=int,
-        default=0,
-        show_default=False,
-        metavar="M",
-        help="Computing cores of the second socket.",
-    )
-    comp_node: int | None = option(type=int, metavar="NODE", help="NUMA node of the computation's data.")
-    comm_node: int | None = option(type=int, metavar="NODE", help="NUMA node of the message buffers.")
-    everything: bool = option(
-        "--all", default=False, help="Predict all placements (the default without nodes)."
-    )
+    cores: int | None = option("Computing cores of the first socket; default: every number.")
+    cores_other: int = option("Computing cores of the second socket.", "M", default=0, show_default=False)
+    comp_node: int | None = option("NUMA node of the computation's data.", "NODE")
+    comm_node: int | None = option("NUMA node of the message buffers.", "NODE")
+    everything: bool = option("Predict all placements (the default without nodes).", spelled="--all")
     model: str | None = option(
-        type=MODEL, help="Default: flow if it was fitted; threshold for a published machine."
+        "Default: flow if it was fitted; threshold for a published machine.", type=MODEL
     )
-    faithful: bool = option(default=False, help="Use the thesis' equations exactly as printed (threshold).")
-    size: int | None = option(
-        parse=lambda text: parse_size(text, "size"),
-        metavar="SIZE",
-        help="Message size, if the model knows several: 1MiB.",
-    )
-    intensity: float | None = option(
-        type=float, metavar="I", help="Arithmetic intensity of the computation, flop/B."
-    )
+    faithful: bool = option("Use the thesis' equations exactly as printed (threshold).")
+    size: int | None = option("Message size, if the model knows several: 1MiB.", "SIZE", parse=parse_size)
+    intensity: float | None = option("Arithmetic intensity of the computation, flop/B.", "I")
     direction: Direction | None = option(
-        type=click.Choice(["receive", "send", "both"]),
-        help="Direction of the messages; default: receive.",
+        "Direction of the messages; default: receive.", type=click.Choice(["receive", "send", "both"])
     )
-    comm_threads: int | None = option(
-        type=int, metavar="K", help="Number of communication threads; default: 1."
-    )
-    group: tuple[str, ...] = option(
-        default=(),
-        metavar="S:N@NODE",
-        help="N more computing cores of socket S with data on that node.",
-    )
+    comm_threads: int | None = option("Number of communication threads; default: 1.", "K")
+    group: tuple[str, ...] = option("N more computing cores of socket S with data on that node.", "S:N@NODE")
     copy: tuple[str, ...] = option(
-        default=(),
-        metavar="MB/s@NODE",
-        help="Copy of an accelerator, with this bandwidth; d2h@NODE: with that of its model.",
+        "Copy of an accelerator, with this bandwidth; d2h@NODE: with that of its model.",
+        "MB/s@NODE",
     )
-    load: str | None = option(
-        metavar="LOAD.toml", help="Read the load from a file (`elbowroom help predict`)."
-    )
+    load: str | None = option("Read the load from a file (`elbowroom help predict`).", "LOAD.toml")
     device: CaseOptions = included(CaseOptions)
     out: str | None = out_option(FIGURE, "Draw the curves over the number of cores: .png or .svg.", "FIGURE")
-    stacked: bool = option(
-        default=False, help="With -o: stack both bandwidths, with the model's named points."
-    )
+    stacked: bool = option("With -o: stack both bandwidths, with the model's named points.")
 
     def do(self) -> Answer:
         """The answer to what the options describe: cases on an accelerator, a load, or situations."""

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-import click
 import msgspec
 
 from elbowroom.cli.console import console, new_table, print_wrapped
@@ -20,7 +19,15 @@ from elbowroom.cli.options import Output
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder, write_atomically
 from elbowroom.quantities import number
-from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
+from elbowroom.verbs.declaration import (
+    Verb,
+    argument,
+    command_argument,
+    dry_run_option,
+    function_of,
+    included,
+    option,
+)
 from elbowroom.verbs.nic import EmulatedNic as NicOptions
 from elbowroom.version import __version__
 
@@ -68,17 +75,12 @@ class RecordProfile(Verb):
 
     name = "profile record"
 
-    command: Sequence[str] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
+    command: Sequence[str] = command_argument()
     out: Path | str = option(
-        "-o", "--out", default="profile", positional=True, metavar="P", help="Folder of the profile; new."
+        "Folder of the profile; new.", "P", spelled="-o --out", default="profile", positional=True
     )
-    records: int = option(
-        type=int,
-        default=1 << 20,
-        metavar="N",
-        help="Records that each process keeps, the latest (32 B each).",
-    )
-    mpi: str | None = option(metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
+    records: int = option("Records that each process keeps, the latest (32 B each).", default=1 << 20)
+    mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")
     emulated: NicOptions = included(NicOptions)
     dry_run: bool = dry_run_option()
     stdout: IO[bytes] | int | None = None
@@ -284,25 +286,20 @@ class ShownProfile(NamedTuple):
         return COLUMNS, [node_row(node) for node in self.summary.nodes]
 
 
-def curve_option(**settings: bool) -> Path | str | None:
-    """The file of a calibrated NIC."""
-    help = "NIC by `profile calibrate -o`; default: from the profile."
-    return option(metavar="FILE", help=help, **settings)  # type: ignore[no-any-return]
-
-
 class ShowProfile(Verb):
     """Show how each node used its network, over time."""
 
     name = "profile show"
 
     directory: Path | str = argument(metavar="P")
-    curve: Path | str | None = curve_option(positional=True)
+    curve: Path | str | None = option(
+        "NIC by `profile calibrate -o`; default: from the profile.", positional=True
+    )
     out: Path | str | None = option(
-        "-o",
-        "--out",
+        "Write a page (.html), figures (.svg, .png) or the network intervals (.parquet).",
+        "FILE",
+        spelled="-o --out",
         type=Output(".html", ".svg", ".png", ".parquet"),
-        metavar="FILE",
-        help="Write a page (.html), figures (.svg, .png) or the network intervals (.parquet).",
     )
 
     def do(self) -> ShownProfile:

@@ -14,10 +14,10 @@ from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import REPEAT, Output
 from elbowroom.errors import UsageError
 from elbowroom.launch.launchers import host_count
-from elbowroom.quantities import format_size, number, parse_size
+from elbowroom.quantities import format_size, number
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
 from elbowroom.verbs.nic import EmulatedNic
-from elbowroom.verbs.run_options import Launching, launcher_help, out_option, split_list
+from elbowroom.verbs.run_options import Launching, launcher_help, out_option, parse_sizes
 
 if TYPE_CHECKING:
     from elbowroom.launch.executables import Job
@@ -39,17 +39,15 @@ class CalibrateNic(Verb):
     name = "profile calibrate"
 
     sizes: Sequence[int] = option(
+        "Of the messages.",
+        "LIST",
         default="1KiB,16KiB,256KiB,4MiB",
-        parse=lambda text: tuple(parse_size(word, "sizes") for word in split_list(text)),
+        parse=parse_sizes,
         positional=True,
-        metavar="LIST",
-        help="Of the messages.",
     )
-    ranks: int | None = option(
-        type=click.IntRange(min=2), metavar="N", help="Of all nodes; default: one for each core."
-    )
+    ranks: int | None = option("Of all nodes; default: one for each core.", "N", type=click.IntRange(min=2))
     emulation: EmulatedNic = included(EmulatedNic)
-    repeat: int = option(type=REPEAT, default=5, metavar="N", help="Repetitions.")
+    repeat: int = option("Repetitions.", "N", default=5, type=REPEAT)
     launching: Launching = included(Launching, own={"launcher": launcher_help()})
     out: Path | str | None = out_option(Output(".json"), "Write it for `show --curve`.")
     dry_run: bool = dry_run_option()

@@ -12,7 +12,6 @@ from elbowroom.errors import UsageError
 from elbowroom.quantities import percent, short_time
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 from elbowroom.verbs.fit import one_thread
-from elbowroom.verbs.profile import curve_option
 
 if TYPE_CHECKING:
     from elbowroom.advise.what_if import Change, WhatIf
@@ -29,32 +28,20 @@ class PredictChanges(Verb):
 
     directory: Path | str = argument(metavar="P")
     model: Model | Path | str | None = option(
-        positional=True, metavar="M.json", help="Model of its machine; default: the newest in runs/."
+        "Model of its machine; default: the newest in runs/.", "M.json", positional=True
     )
     fewer_cores: int | None = option(
-        type=click.IntRange(min=1), metavar="N", help="So many computing cores less on a node; default: 1."
+        "So many computing cores less on a node; default: 1.", "N", type=click.IntRange(min=1)
     )
-    cores: int | None = option(
-        type=click.IntRange(min=1), metavar="N", help="Cores that compute on a node now."
-    )
+    cores: int | None = option("Cores that compute on a node now.", "N", type=click.IntRange(min=1))
     comp_node: int = option(
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=False,
-        metavar="NODE",
-        help="Of computations' data now.",
+        "Of computations' data now.", "NODE", default=0, type=click.IntRange(min=0), show_default=False
     )
     comm_node: int = option(
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=False,
-        metavar="NODE",
-        help="Of messages' data now.",
+        "Of messages' data now.", "NODE", default=0, type=click.IntRange(min=0), show_default=False
     )
-    communication_threads: bool = option(
-        default=False, help="Other threads of a rank compute while its messages are pending."
-    )
-    curve: Path | str | None = curve_option()
+    communication_threads: bool = option("Other threads of a rank compute while its messages are pending.")
+    curve: Path | str | None = option("NIC by `profile calibrate -o`; default: from the profile.")
 
     def execute(self, as_json: bool) -> int:
         """With one thread for linear algebra."""

@@ -58,14 +58,11 @@ class WriteReport(_WriteFiles):
         Output(".html", ".htm", bare=True), "Default: report.html in the run folder."
     )
     models: tuple[str, ...] = option(
-        "--model",
-        default=(),
-        metavar="M.json",
-        help="Show this model; may be repeated; default: the models in the run folder.",
+        "Show this model; may be repeated; default: the models in the run folder.",
+        "M.json",
+        spelled="--model",
     )
-    job: str | None = option(
-        metavar="JOB.toml", help="Show this job on the contention map of the first model."
-    )
+    job: str | None = option("Show this job on the contention map of the first model.", "JOB.toml")
 
     def do(self) -> list[Path]:
         """Writes the report of a run, or of several joined; returns its path."""
@@ -112,14 +109,14 @@ class Export(_WriteFiles):
 
     path: str = argument(metavar="RUN|M.json")
     kind: str = option(
-        "--format",
+        "One of those above.",
+        "FORMAT",
+        spelled="--format",
         default="parquet",
         type=click.Choice((*FORMATS, PENALTIES)),
-        metavar="FORMAT",
-        help="One of those above.",
     )
     out: str = option(
-        "-o", "--out", required=True, metavar="PATH", help="A file; a folder for the figures (png, svg)."
+        "A file; a folder for the figures (png, svg).", "PATH", spelled="-o --out", required=True
     )
 
     def do(self) -> list[Path]:

@@ -85,15 +85,10 @@ class RunPlan(Verb):
 
     plan: str | None = argument(None, shell_complete=_complete_plan)
     out: str | None = option(
-        "-o",
-        "--out",
-        metavar="RUN",
-        help="Folder of the run; default runs/PLAN-DATE-TIME. Never overwritten.",
+        "Folder of the run; default runs/PLAN-DATE-TIME. Never overwritten.", "RUN", spelled="-o --out"
     )
-    resume: Path | str | None = option(metavar="RUN", help="Continue an interrupted run.")
-    retry_failed: bool = option(
-        default=False, help="With --resume: measure failed repetitions again.", only_with="resume RUN"
-    )
+    resume: Path | str | None = option("Continue an interrupted run.", "RUN")
+    retry_failed: bool = option("With --resume: measure failed repetitions again.", only_with="resume RUN")
     dry_run: bool = dry_run_option(
         "Print what would be done: command lines, estimated time, and what is n/a."
     )
@@ -119,12 +114,12 @@ class RunPlan(Verb):
         PlanChanges,
     )
     seed: int | None = seed_option()
-    reverse: bool = option(default=False, help="Reverse the order within each repetition.")
+    reverse: bool = option("Reverse the order within each repetition.")
     patience: float | None = timeout_option()
-    trace: bool = option(default=False, help="Trace the probe's threads into RUN.trace.")
-    report: bool = option("--no-report", default=True, help="Write no report.html.")
+    trace: bool = option("Trace the probe's threads into RUN.trace.")
+    report: bool = option("Write no report.html.", spelled="--no-report", default=True)
     browser: bool = option(
-        "--no-open", default=True, help="Do not open the report in a browser.", in_python=False
+        "Do not open the report in a browser.", spelled="--no-open", default=True, in_python=False
     )
     command: Sequence[str] = ()
     tell: Callable[[str], object] = chatter

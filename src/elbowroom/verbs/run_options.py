@@ -21,16 +21,26 @@ if TYPE_CHECKING:
 _HOST = re.compile(r"[\w\[][\w.:\[\]-]*", re.ASCII)
 
 
-def split_list(text: str) -> tuple[str, ...]:
+def split_list(text: str, _field: str = "") -> tuple[str, ...]:
     """The parts of a list with commas."""
     return tuple(word.strip() for word in text.split(","))
 
 
-def parse_hosts(text: str) -> tuple[str, ...]:
+def parse_sizes(text: str, field: str) -> tuple[int, ...]:
+    """Bytes of `4,64KiB`; UsageError where a part is no size."""
+    return tuple(parse_size(word, field) for word in split_list(text))
+
+
+def share_of_percent(percent: float | str, _field: str) -> float:
+    """The share that a number of percent is."""
+    return float(percent) / 100
+
+
+def parse_hosts(text: str, field: str) -> tuple[str, ...]:
     """The hosts of a list; UsageError where a part is empty or no host's name."""
     hosts = split_list(text)
     if not all(_HOST.fullmatch(host) for host in hosts):
-        raise UsageError("is not a list of hosts", field="hosts", value=text, hint="write names: a,b")
+        raise UsageError("is not a list of hosts", field=field, value=text, hint="write names: a,b")
     return hosts
 
 
@@ -46,7 +56,7 @@ MODEL = RegistryChoice(_model_names)
 
 def out_option(kind: click.ParamType[Any], help: str, metavar: str = "FILE", **settings: Any) -> Any:
     """The file that a command writes."""
-    return option("-o", "--out", type=kind, metavar=metavar, help=help, **settings)
+    return option(help, metavar, spelled="-o --out", type=kind, **settings)
 
 
 def launcher_help() -> dict[str, str]:
@@ -57,25 +67,17 @@ def launcher_help() -> dict[str, str]:
 class Launching(Options):
     """How the programs of a measurement are started, and where."""
 
-    launcher: str | None = option(metavar="NAME", help="As in `elbowroom run`.")
-    mpi: str | None = option(
-        metavar="MPI", help="embedded (default), openmpi, mpich, or a prefix: /opt/openmpi."
-    )
-    hosts: tuple[str, ...] = option(
-        default=(), parse=parse_hosts, metavar="A,B", help="Hosts for mpiexec, srun, flux."
-    )
-    hostfile: str | None = option(metavar="FILE", help="File of hosts for mpiexec, one per line.")
+    launcher: str | None = option("As in `elbowroom run`.", "NAME")
+    mpi: str | None = option("embedded (default), openmpi, mpich, or a prefix: /opt/openmpi.", "MPI")
+    hosts: tuple[str, ...] = option("Hosts for mpiexec, srun, flux.", "A,B", parse=parse_hosts)
+    hostfile: str | None = option("File of hosts for mpiexec, one per line.", "FILE")
 
 
 class Virtual(Options):
     """The virtual machine that answers in place of hardware."""
 
-    machine: str | None = option(
-        metavar="MACHINE", help="Use a virtual machine: henri, FILE.toml or FILE.xml."
-    )
-    noise: float | None = option(
-        type=float, metavar="SHARE", help="With --machine: relative noise of its values."
-    )
+    machine: str | None = option("Use a virtual machine: henri, FILE.toml or FILE.xml.", "MACHINE")
+    noise: float | None = option("With --machine: relative noise of its values.", "SHARE")
 
 
 def place(launching: Launching, virtual: Virtual | None = None, seed: int | None = None) -> Where:
@@ -96,45 +98,41 @@ def place(launching: Launching, virtual: Virtual | None = None, seed: int | None
 
 def seed_option(help: str = "Seed of the order of points and of the noise.", **settings: Any) -> Any:
     """The seed of a measurement."""
-    return option("--seed", type=click.IntRange(min=0), help=help, **settings)
+    return option(help, spelled="--seed", type=click.IntRange(min=0), **settings)
 
 
 def timeout_option(help: str = "Time limit of one repetition.", **settings: Any) -> Any:
     """A limit of time in seconds, `patience` in Python."""
     limit = click.FloatRange(min=0, min_open=True)
-    return option("--timeout", type=limit, metavar="SECONDS", help=help, **settings)
+    return option(help, "SECONDS", spelled="--timeout", type=limit, **settings)
 
 
 class PlanChanges(Options):
     """What a command changes in the plan; None and empty leave it alone."""
 
     kernels: tuple[str, ...] | None = option(
-        parse=split_list, metavar="K,K", help="Computing kernels: triad,prime; none: communication only."
+        "Computing kernels: triad,prime; none: communication only.", "K,K", parse=split_list
     )
-    comp_cores: tuple[int, ...] | None = option(
-        parse=parse_cores, metavar="LIST", help="Computing cores: 1-7."
-    )
-    comm_core: int | None = option(type=int, metavar="CORE", help="Core of the communication thread.")
-    comp_node: int | None = option(type=int, metavar="NODE", help="NUMA node of the computation's data.")
-    comm_node: int | None = option(type=int, metavar="NODE", help="NUMA node of the message buffers.")
+    comp_cores: tuple[int, ...] | None = option("Computing cores: 1-7.", "LIST", parse=parse_cores)
+    comm_core: int | None = option("Core of the communication thread.", "CORE")
+    comp_node: int | None = option("NUMA node of the computation's data.", "NODE")
+    comm_node: int | None = option("NUMA node of the message buffers.", "NODE")
     sizes: tuple[int, ...] | None = option(
-        parse=lambda text: tuple(parse_size(size) for size in split_list(text)),
-        metavar="S,S",
-        help="Message sizes: 4,64KiB,64MB (MB = 1e6 B, MiB = 2^20 B).",
+        "Message sizes: 4,64KiB,64MB (MB = 1e6 B, MiB = 2^20 B).",
+        "S,S",
+        parse=parse_sizes,
     )
-    nodes: str | None = option(metavar="N,N", help="Numbers of nodes of a simulated cluster: 4,8,16.")
-    repeat: int | None = option(type=REPEAT, metavar="N", help="Repetitions of each point.")
-    starts: int | None = option(
-        type=REPEAT, metavar="K", help="Start the program anew K times, each with its share of N."
-    )
+    nodes: str | None = option("Numbers of nodes of a simulated cluster: 4,8,16.", "N,N")
+    repeat: int | None = option("Repetitions of each point.", "N", type=REPEAT)
+    starts: int | None = option("Start the program anew K times, each with its share of N.", "K", type=REPEAT)
     budget: float | None = option(
+        "Time from the command to the report: 60s, 2min. The most informative points come first.",
+        "TIME",
         type=DURATION,
-        metavar="TIME",
-        help="Time from the command to the report: 60s, 2min. The most informative points come first.",
     )
-    quick: bool = option(default=False, help="Fewer points; plans gpu and gpu-overlap.")
+    quick: bool = option("Fewer points; plans gpu and gpu-overlap.")
     settings: tuple[str, ...] = option(
-        "--set", default=(), metavar="KEY=VALUE", help="Set any key of the plan; may be repeated."
+        "Set any key of the plan; may be repeated.", "KEY=VALUE", spelled="--set"
     )
     overrides: Overrides | None = None
     """All of these together; what is given apart replaces its part."""

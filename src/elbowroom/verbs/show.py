@@ -24,10 +24,7 @@ class ShowRun(Verb):
     name = "show"
 
     path: Path | str = argument(metavar="RUN")
-    tails: bool = option(
-        default=False,
-        help="Print percentiles of latencies and stalls in place of the points.",
-    )
+    tails: bool = option("Print percentiles of latencies and stalls in place of the points.")
 
     def do(self) -> Run:
         """The run."""

@@ -50,69 +50,33 @@ class Simulate(Verb):
     name = "simulate"
 
     machine: str = option(
-        metavar="MACHINE",
-        required=True,
-        positional=True,
-        help="henri (see `machine list`), FILE.toml, FILE.xml.",
+        "henri (see `machine list`), FILE.toml, FILE.xml.", "MACHINE", required=True, positional=True
     )
-    cores: Sequence[int] | str | None = option(
-        metavar="LIST", help="Numbers of computing cores: 1-18; default: all."
-    )
-    comp_node: int = option(
-        type=int,
-        default=0,
-        show_default=False,
-        metavar="NODE",
-        help="NUMA node of the computation's data; default 0.",
-    )
-    comm_node: int = option(
-        type=int,
-        default=0,
-        show_default=False,
-        metavar="NODE",
-        help="NUMA node of the message buffers; default 0.",
-    )
+    cores: Sequence[int] | str | None = option("Numbers of computing cores: 1-18; default: all.", "LIST")
+    comp_node: int = option("NUMA node of the computation's data; default 0.", "NODE", default=0)
+    comm_node: int = option("NUMA node of the message buffers; default 0.", "NODE", default=0)
     kernel: Pattern = option(
-        type=click.Choice(["read", "write", "nt", "copy"]),
+        "Kernel: loads, stores, non-temporal stores (default), or loads and stores.",
         default="nt",
-        show_default=False,
-        help="Kernel: loads, stores, non-temporal stores (default), or loads and stores.",
+        type=click.Choice(["read", "write", "nt", "copy"]),
     )
-    intensity: float = option(
-        type=float, default=0.0, show_default=False, metavar="FLOP/B", help="Arithmetic intensity; default 0."
-    )
+    intensity: float = option("Arithmetic intensity; default 0.", "FLOP/B", default=0.0)
     direction: Direction = option(
-        type=click.Choice(["receive", "send", "both"]),
+        "Direction of the messages; default receive.",
         default="receive",
-        show_default=False,
-        help="Direction of the messages; default receive.",
+        type=click.Choice(["receive", "send", "both"]),
     )
     sizes: Sequence[int | None] | str = option(
-        default=(),
-        multiple=False,
-        metavar="S,S",
-        help="Message sizes: 4KiB,64MB; default: one endless message.",
+        "Message sizes: 4KiB,64MB; default: one endless message.", "S,S", multiple=False
     )
-    comm_threads: int = option(
-        type=int,
-        default=1,
-        show_default=False,
-        metavar="K",
-        help="Number of communication threads; default 1.",
-    )
-    far_thread: bool = option(
-        default=False, help="Place the communication threads on the socket without the NIC."
-    )
-    copy: float | None = option(
-        type=float, metavar="MB/s", help="Bandwidth that an accelerator also writes to --comp-node."
-    )
+    comm_threads: int = option("Number of communication threads; default 1.", "K", default=1)
+    far_thread: bool = option("Place the communication threads on the socket without the NIC.")
+    copy: float | None = option("Bandwidth that an accelerator also writes to --comp-node.", "MB/s")
     settings: Iterable[tuple[str, str]] = option(
-        "--set", default=(), metavar="KEY=VALUE", help="Set one of the --parameters."
+        "Set one of the --parameters.", "KEY=VALUE", spelled="--set", default=()
     )
-    parameters: bool = option(
-        default=False, in_python=False, help="List the parameters of the node with their sources."
-    )
-    seed: int = option(type=click.IntRange(min=0, max=2**32 - 1), default=1, help="Seed of random numbers.")
+    parameters: bool = option("List the parameters of the node with their sources.", in_python=False)
+    seed: int = option("Seed of random numbers.", default=1, type=click.IntRange(min=0, max=2**32 - 1))
     out: Path | str | None = out_option(FIGURE, "Draw a figure (.png, .svg).", "FIGURE")
 
     def do(self) -> Simulated:

@@ -48,28 +48,23 @@ class StudyPaper(Verb):
 
     paper: str | None = argument(None, shell_complete=_complete_paper)
     out: str | None = option(
-        "-o",
-        "--out",
-        metavar="FOLDER",
-        help="Folder of the study; default runs/study-PAPER. The same command continues it.",
+        "Folder of the study; default runs/study-PAPER. The same command continues it.",
+        "FOLDER",
+        spelled="-o --out",
     )
-    resume: str | None = option(metavar="FOLDER", help="Continue the study in FOLDER with its settings.")
+    resume: str | None = option("Continue the study in FOLDER with its settings.", "FOLDER")
     dry_run: bool = dry_run_option("Print what this machine can show and judge, and the time.")
-    only: tuple[str, ...] = option(
-        default=(), metavar="LABEL", help="Only this figure or table: 'Fig. 4a'; may be repeated."
-    )
-    quick: bool = option(default=False, help="Few repetitions, short windows, fewer points.")
-    repeat: int | None = option(type=REPEAT, metavar="N", help="Repetitions of each point.")
+    only: tuple[str, ...] = option("Only this figure or table: 'Fig. 4a'; may be repeated.", "LABEL")
+    quick: bool = option("Few repetitions, short windows, fewer points.")
+    repeat: int | None = option("Repetitions of each point.", "N", type=REPEAT)
     starts: int | None = option(
-        type=REPEAT, metavar="K", help="Start each program anew K times, each with its share of N."
+        "Start each program anew K times, each with its share of N.", "K", type=REPEAT
     )
     turbo: str | None = option(
-        type=click.Choice(["on", "off"]), help="Set turbo so during runs about frequencies."
+        "Set turbo so during runs about frequencies.", type=click.Choice(["on", "off"])
     )
-    governor: str | None = option(metavar="NAME", help="Set this governor during runs about frequencies.")
-    budget: float | None = option(
-        type=DURATION, metavar="TIME", help="Time for all runs together: 30min, 4h."
-    )
+    governor: str | None = option("Set this governor during runs about frequencies.", "NAME")
+    budget: float | None = option("Time for all runs together: 30min, 4h.", "TIME", type=DURATION)
     launching: Launching = included(
         Launching,
         own={

@@ -43,11 +43,7 @@ _MOST_SECONDS = 1e9
 def bins_option() -> Any:
     """The number of intervals of time."""
     return option(
-        type=int,
-        default=100,
-        positional=True,
-        metavar="N",
-        help="Number of intervals that the time is divided into.",
+        "Number of intervals that the time is divided into.", "N", default=100, type=int, positional=True
     )
 
 
@@ -76,25 +72,19 @@ class MergeTrace(Verb):
 
     directory: Path | str = argument(metavar="DIR")
     out: Path | str = option(
-        "-o",
-        "--out",
+        "out.pftrace, .json, .otf2, .paje, .parquet, .html.",
+        "FILE",
+        spelled="-o --out",
         type=Output(),
-        metavar="FILE",
         required=True,
         positional=True,
-        help="out.pftrace, .json, .otf2, .paje, .parquet, .html.",
     )
-    to: str | None = option(metavar="FORMAT", help=f"{', '.join(format_names())}; default: by the extension.")
+    to: str | None = option(f"{', '.join(format_names())}; default: by the extension.", "FORMAT")
     begin_s: float | None = option(
-        "--from",
-        type=float,
-        metavar="S",
-        help="With .html: start of the timeline, in seconds since the start of the trace.",
+        "With .html: start of the timeline, in seconds since the start of the trace.", "S", spelled="--from"
     )
-    end_s: float | None = option("--until", type=float, metavar="S", help="With .html: end of the timeline.")
-    categories: tuple[str, ...] = option(
-        default=(), parse=split_list, metavar="C,C", help="With .html: categories to show."
-    )
+    end_s: float | None = option("With .html: end of the timeline.", "S", spelled="--until")
+    categories: tuple[str, ...] = option("With .html: categories to show.", "C,C", parse=split_list)
     tell: Tell | None = None
 
     def do(self) -> Merged:
@@ -199,7 +189,7 @@ class CountEvents(Verb):
     directory: Path | str = argument(metavar="DIR")
     bins: int = bins_option()
     figure: Path | str | None = option(
-        "-o", "--out", "--figure", type=FIGURE, metavar="FIGURE", help="Draw a figure: .png or .svg."
+        "Draw a figure: .png or .svg.", "FIGURE", spelled="-o --out --figure", type=FIGURE
     )
 
     def do(self) -> Stat:
@@ -253,11 +243,9 @@ class ShowActivity(Verb):
     directory: Path | str = argument(metavar="DIR")
     bins: int = bins_option()
     figure: Path | str | None = option(
-        "-o", "--out", "--figure", type=FIGURE, metavar="FIGURE", help="Draw figures: .png or .svg."
+        "Draw figures: .png or .svg.", "FIGURE", spelled="-o --out --figure", type=FIGURE
     )
-    tables: Path | str | None = option(
-        metavar="FOLDER", help="Write tasks.parquet and communications.parquet there."
-    )
+    tables: Path | str | None = option("Write tasks.parquet and communications.parquet there.", "FOLDER")
     tell: Tell | None = None
 
     def do(self) -> TraceActivity:
@@ -376,12 +364,10 @@ class CompareClocks(Verb):
 
     directory: Path | str = argument(metavar="DIR")
     report: Path | str | None = option(
-        "-o",
-        "--out",
-        "--report",
+        "Write a page with offsets, drifts and error bounds over time.",
+        "FILE.html",
+        spelled="-o --out --report",
         type=Output(".html", ".htm", bare=True),
-        metavar="FILE.html",
-        help="Write a page with offsets, drifts and error bounds over time.",
     )
 
     def do(self) -> Sync:

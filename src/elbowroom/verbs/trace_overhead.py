@@ -18,13 +18,13 @@ from elbowroom.quantities import number, parse_cores, parse_size, plural, span
 from elbowroom.verbs.declaration import (
     Options,
     Verb,
-    argument,
+    command_argument,
     dry_run_option,
     function_of,
     included,
     option,
 )
-from elbowroom.verbs.run_options import split_list
+from elbowroom.verbs.run_options import out_option, share_of_percent, split_list
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
@@ -44,34 +44,22 @@ VERDICT_STYLES = {"trusted": "bold green", "costly": "bold red"}
 class Metric(Options):
     """The number by which runs of a program are compared."""
 
-    metric: str = option(
-        default="wall",
-        metavar="wall|REGEX",
-        help="Wall time, or a pattern of a number that CMD prints.",
-    )
-    rate: bool = option(default=False, help="The metric is a rate: higher is better.")
+    metric: str = option("Wall time, or a pattern of a number that CMD prints.", "wall|REGEX", default="wall")
+    rate: bool = option("The metric is a rate: higher is better.")
 
 
 class Recorder(Options):
     """What is preloaded into the program."""
 
-    adapters: Sequence[Adapter] | None = option(parse=split_list, metavar="A,A", help="As in `record`.")
-    mpi: str | None = option(metavar="PREFIX", help="As in `record`.")
+    adapters: Sequence[Adapter] | None = option("As in `record`.", "A,A", parse=split_list)
+    mpi: str | None = option("As in `record`.", "PREFIX")
 
 
 def _seed_option() -> Any:
-    return option(
-        type=click.IntRange(min=0), default=0, show_default=False, help="Seed of the order of runs."
-    )
+    return option("Seed of the order of runs.", default=0, type=click.IntRange(min=0), show_default=False)
 
 
-def _out_option(help: str) -> Any:
-    kinds = Output(".svg", ".png", ".html")
-    return option("-o", "--out", type=kinds, metavar="FILE", help=help)
-
-
-def _command_argument() -> Any:
-    return argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
+_PAGE = Output(".svg", ".png", ".html")
 
 
 class MeasureOverhead(Verb):
@@ -82,29 +70,28 @@ class MeasureOverhead(Verb):
 
     name = "trace overhead"
 
-    command: Sequence[str] = _command_argument()
-    repeat: int = option(type=int, default=10, metavar="N", help="Number of runs of each set of categories.")
+    command: Sequence[str] = command_argument()
+    repeat: int = option("Number of runs of each set of categories.", default=10)
     categories: str | None = option(
-        metavar="SET;SET",
-        help="Sets of categories: mpi;mpi,task; default: each category by itself.",
+        "Sets of categories: mpi;mpi,task; default: each category by itself.", "SET;SET"
     )
     threads: Sequence[int] | None = option(
-        parse=lambda text: parse_cores(text, "threads"),
-        metavar="N,N",
-        help="Numbers of threads; replace {threads} in CMD.",
+        "Numbers of threads; replace {threads} in CMD.",
+        "N,N",
+        parse=parse_cores,
     )
     compared: Metric = included(Metric)
     limit: float = option(
-        type=float,
+        "Largest overhead that is acceptable.",
+        "PERCENT",
         default="5.0",
-        parse=lambda percent: float(percent) / 100,
-        metavar="PERCENT",
-        help="Largest overhead that is acceptable.",
+        type=float,
+        parse=share_of_percent,
     )
-    buffer: int | str = option(default="4MiB", metavar="SIZE", help="As in `record`.")
+    buffer: int | str = option("As in `record`.", "SIZE", default="4MiB")
     recorder: Recorder = included(Recorder)
     seed: int = _seed_option()
-    out: Path | str | None = _out_option("Draw a figure (.svg, .png), or write a page (.html).")
+    out: Path | str | None = out_option(_PAGE, "Draw a figure (.svg, .png), or write a page (.html).")
     dry_run: bool = dry_run_option()
     step: Step | None = None
 
@@ -261,12 +248,12 @@ class MeasureFlushes(Verb):
 
     name = "trace flushes"
 
-    command: Sequence[str] = _command_argument()
-    repeat: int = option(type=int, default=10, metavar="N", help="Runs with, and without, flushes.")
+    command: Sequence[str] = command_argument()
+    repeat: int = option("Runs with, and without, flushes.", default=10)
     compared: Metric = included(Metric)
     recorder: Recorder = included(Recorder)
     seed: int = _seed_option()
-    out: Path | str | None = _out_option("Draw figures (.svg, .png), or write a page (.html).")
+    out: Path | str | None = out_option(_PAGE, "Draw figures (.svg, .png), or write a page (.html).")
     dry_run: bool = dry_run_option()
     step: Step | None = None
 

@@ -38,19 +38,11 @@ class ReportOverlap(Verb):
     name = "trace overlap"
 
     files: Sequence[str | Path] | str | Path = argument(metavar="TRACE...", nargs=-1)
-    computation: tuple[str, ...] = option(
-        default=(), metavar="PATTERN", help="Names that match are computation."
-    )
-    communication: tuple[str, ...] = option(
-        default=(), metavar="PATTERN", help="Names that match are communication."
-    )
-    step: tuple[str, ...] = option(
-        default=(), metavar="PATTERN", help="Names that match are steps of the program."
-    )
-    between_calls: bool = option(
-        default=False, help="The time between a thread's calls of MPI is computation."
-    )
-    compare: bool = option(default=False, in_python=False, help="Compare two traces of one program.")
+    computation: tuple[str, ...] = option("Names that match are computation.", "PATTERN")
+    communication: tuple[str, ...] = option("Names that match are communication.", "PATTERN")
+    step: tuple[str, ...] = option("Names that match are steps of the program.", "PATTERN")
+    between_calls: bool = option("The time between a thread's calls of MPI is computation.")
+    compare: bool = option("Compare two traces of one program.", in_python=False)
     out: Path | str | None = out_option(
         Output(".svg", ".png", ".html"), "Draw a figure (.svg, .png), or write a page (.html)."
     )

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-import click
 import msgspec
 
 from elbowroom.cli.console import console, new_table, print_wrapped
@@ -20,7 +19,7 @@ from elbowroom.errors import UsageError
 from elbowroom.files import make_folder
 from elbowroom.quantities import number, parse_size, rounded_size
 from elbowroom.trace.documents import Stat, TraceCheck
-from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, option
+from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, function_of, option
 from elbowroom.verbs.run_options import split_list
 from elbowroom.verbs.trace_tables import MANY, print_rest, print_sentences, span_text, time_text
 
@@ -129,46 +128,35 @@ class RecordTrace(Verb):
 
     name = "trace record"
 
-    command: Sequence[str] = argument((), nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
+    command: Sequence[str] = command_argument()
     out: Path | str = option(
-        "-o", "--out", default="trace", positional=True, metavar="DIR", help="Directory of the trace."
+        "Directory of the trace.", "DIR", spelled="-o --out", default="trace", positional=True
     )
     categories: Sequence[str] | None = option(
-        parse=split_list, metavar="C,C", help="Categories to record: mpi,message,task; default: all but poll."
+        "Categories to record: mpi,message,task; default: all but poll.", "C,C", parse=split_list
     )
     without: Sequence[str] = option(
-        default=(),
-        parse=split_list,
-        metavar="T,T",
-        help="Types of events to leave out, as `trace stat` names them.",
+        "Types of events to leave out, as `trace stat` names them.", "T,T", parse=split_list
     )
     buffer: int | str | None = option(
-        metavar="SIZE",
-        help="Size of each thread's buffer (32 B per event); default: 1 to 32 MiB, as memory allows.",
+        "Size of each thread's buffer (32 B per event); default: 1 to 32 MiB, as memory allows.", "SIZE"
     )
     policy: Policy = option(
-        default="stop",
-        metavar="NAME",
-        help="What to do when a buffer is full: stop, overwrite, drain, grow or flush.",
+        "What to do when a buffer is full: stop, overwrite, drain, grow or flush.", "NAME", default="stop"
     )
-    core: int | None = option(type=int, metavar="N", help="Core of the thread that drains the buffers.")
+    core: int | None = option("Core of the thread that drains the buffers.")
     sync_seconds: float | None = option(
-        "--sync",
-        type=float,
-        metavar="SECONDS",
-        help="Compare the clocks again at a barrier after this time; 0: only at start and end; default: 10.",
+        "Compare the clocks again at a barrier after this time; 0: only at start and end; default: 10.",
+        "SECONDS",
+        spelled="--sync",
     )
     clock: TraceClock = option(
-        default="best",
-        metavar="NAME",
-        help="best, or monotonic: CLOCK_MONOTONIC, compared once, as a reference.",
+        "best, or monotonic: CLOCK_MONOTONIC, compared once, as a reference.", "NAME", default="best"
     )
     adapters: Sequence[Adapter] | None = option(
-        parse=split_list,
-        metavar="A,A",
-        help="Adapters to load: mpi,starpu,omp; default: those that the program needs.",
+        "Adapters to load: mpi,starpu,omp; default: those that the program needs.", "A,A", parse=split_list
     )
-    mpi: str | None = option(metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
+    mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")
     dry_run: bool = dry_run_option()
     stdout: IO[bytes] | int | None = None
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import click
 import pytest
@@ -23,6 +24,8 @@ from elbowroom.verbs.declaration import (
     option,
 )
 
+Task = Literal["qr", "cholesky"]
+
 
 class Sum(NamedTuple):
     value: float
@@ -40,11 +43,11 @@ def adding() -> Iterator[type[Verb]]:
         name = "test add"
 
         numbers: tuple[float, ...] = argument(nargs=-1, spread=True, type=float, metavar="N...")
-        factor: float = option(default=1.0, type=float, help="Multiplies the sum.")
+        factor: float = option("Multiplies the sum.", default=1.0)
         scale: float | None = option(
-            "-s", "--scale", parse=lambda text: float(text) / 100, help="In percent."
+            "In percent.", spelled="-s --scale", parse=lambda text, _field: float(text) / 100
         )
-        rounded: bool = option(default=False, only_with="scale", help="With --scale: round.")
+        rounded: bool = option("With --scale: round.", only_with="scale")
         tell: Any = None
 
         def do(self) -> Sum:
@@ -103,8 +106,8 @@ def test_a_default_is_printed_by_help(adding: type[Verb]) -> None:
 
 
 class Place(Options):
-    host: str | None = option(metavar="NAME", help="A host.")
-    port: int = option(default=1, type=int, help="A port.")
+    host: str | None = option("A host.", "NAME")
+    port: int = option("A port.", default=1)
     extra: tuple[int, ...] = ()
 
 
@@ -117,13 +120,13 @@ def sending() -> Iterator[type[Verb]]:
         with_resume = ("port", "again")
 
         words: tuple[str, ...] = argument((), nargs=-1)
-        first: str = option(default="7%", parse=lambda text: int(text.rstrip("%")), positional=True)
+        first: str = option(default="7%", parse=lambda text, _field: int(text.rstrip("%")), positional=True)
         place: Place = included(Place, own={"host": {"help": "Where to."}})
-        report: bool = option("--no-report", default=True, help="No report.")
-        browse: bool = option(default=False, in_python=False)
-        quiet: bool = option(default=False, conflicts="browse")
-        resume: str | None = option(metavar="RUN")
-        again: bool = option(default=False, only_with="resume RUN")
+        report: bool = option("No report.", spelled="--no-report", default=True)
+        browse: bool = option(in_python=False)
+        quiet: bool = option(conflicts="browse")
+        resume: str | None = option("", "RUN")
+        again: bool = option(only_with="resume RUN")
         dry_run: bool = dry_run_option()
 
         def do(self) -> tuple[Any, ...]:
@@ -195,7 +198,7 @@ def test_an_option_of_the_same_name_as_one_left_out_is_the_command_s_own() -> No
 
         name = "test other"
 
-        port: int = option(default=5, type=int)
+        port: int = option(default=5)
         place: Place = included(Place, only=("host",))
 
         def do(self) -> tuple[int, int]:
@@ -205,3 +208,25 @@ def test_an_option_of_the_same_name_as_one_left_out_is_the_command_s_own() -> No
         assert function_of(Other)(port=7, host="h") == (7, 1)
     finally:
         del VERBS[Other.name]
+
+
+def test_type_metavar_and_default_follow_from_the_annotation() -> None:
+    class Drawn(Options):
+        cores: int | None = option("Of a node.")
+        share: float = option("Of the bandwidth; default 0.5.", default=0.5)
+        file: Path | str | None = option()
+        task: Task = option(default="qr")
+        label: tuple[str, ...] = option()
+
+    cores, share, file, task, label = (
+        member.declared.parameter(member.name) for member in Drawn.members if member.declared
+    )
+    assert (cores.type, cores.metavar, cores.default) == (click.INT, "N", None)
+    assert isinstance(share, click.Option)
+    assert isinstance(label, click.Option)
+    assert (share.type, share.default, share.show_default) == (click.FLOAT, 0.5, False)
+    assert file.metavar == "FILE"
+    assert isinstance(task.type, click.Choice)
+    assert list(task.type.choices) == ["qr", "cholesky"]
+    assert label.multiple
+    assert Drawn().label == ()
