@@ -176,7 +176,7 @@ def measured(case: Case, repetitions: int, models: list[Model]) -> Outcome:
     ]
     return Outcome(
         name=case.name,
-        steps=f"{found.steps.count} by {found.steps.found_by}",
+        steps=f"{found.steps.count} by {found.steps.recognised_by}",
         hand_bytes=size,
         diagnosed_bytes=step["comm_bytes"],
         hand_seconds=seconds,

@@ -55,7 +55,7 @@ def test_a_setup_that_is_diagnosed_wrongly_is_named_in_the_table(
     now = {"cores": 2, "comp_node": 0, "comm_node": 0, "overlap": True}
     step = {"comm_bytes": 10.0, "t_comp": {"seconds": 0.1}}
     printed = b'{"bytes": 20, "steps": 2, "compute_s": 0.2}'
-    steps = SimpleNamespace(steps=SimpleNamespace(count=2, found_by="marks"))
+    steps = SimpleNamespace(steps=SimpleNamespace(count=2, recognised_by="marks"))
     monkeypatch.setattr(diagnose, "record_profile", lambda *_words, stdout, **_options: stdout.write(printed))
     monkeypatch.setattr(diagnose, "profiled_steps", lambda *_words, **_options: steps)
     monkeypatch.setattr(

@@ -188,14 +188,14 @@ def cases(
 
 def summary(seconds: Sequence[float]) -> Time:
     """Of repetitions."""
-    found = summarise([value * MICRO for value in seconds], "us")
-    return Time(median=found.median, low=found.low, high=found.high)
+    interval = summarise([value * MICRO for value in seconds], "us")
+    return Time(median=interval.median, low=interval.low, high=interval.high)
 
 
-def entries(asked: Sequence[Case], measured: Measured) -> Iterator[BroadcastEntry]:
+def entries(requested: Sequence[Case], measured: Measured) -> Iterator[BroadcastEntry]:
     """A line for each case, which was measured beside MPI."""
     beside = {(one.size, one.recipients): one for one in measured.beside}
-    for case, times in zip(asked, measured.cases, strict=True):
+    for case, times in zip(requested, measured.cases, strict=True):
         time = summary(times.latencies())
         others = beside[case.size, case.recipients]
         yield BroadcastEntry(
@@ -243,36 +243,36 @@ _MPI = {"bcast": "MPI_Bcast", "ibcast": "MPI_Ibcast", "sends": "loop of sends"}
 Point = tuple[float, Time]
 
 
-def broadcast_figures(found: Sequence[BroadcastEntry]) -> list[Figure]:
+def broadcast_figures(rows: Sequence[BroadcastEntry]) -> list[Figure]:
     """Latency over recipients for each size that was sent to several numbers of them (Fig. 4.3a), and
     bandwidth over size for each number of recipients that got several sizes (Fig. 4.3b).
     """
-    warning = "several ranks shared a core" if any(entry.oversubscribed for entry in found) else ""
+    warning = "several ranks shared a core" if any(entry.oversubscribed for entry in rows) else ""
     figures = []
-    for size in dict.fromkeys(entry.size for entry in found):
-        some = [entry for entry in found if entry.size == size]
+    for size in dict.fromkeys(entry.size for entry in rows):
+        some = [entry for entry in rows if entry.size == size]
         if len({entry.ranks for entry in some}) > 1:
             figures.append(_over_recipients(some, size, warning))
-    for ranks in dict.fromkeys(entry.ranks for entry in found):
-        some = [entry for entry in found if entry.ranks == ranks]
+    for ranks in dict.fromkeys(entry.ranks for entry in rows):
+        some = [entry for entry in rows if entry.ranks == ranks]
         if len({entry.size for entry in some}) > 1:
             figures.append(_over_size(some, ranks, warning))
     return figures
 
 
-def _over_recipients(found: Sequence[BroadcastEntry], size: int, warning: str) -> Figure:
+def _over_recipients(rows: Sequence[BroadcastEntry], size: int, warning: str) -> Figure:
     return Figure(
         name=f"latency-{size}",
         title=f"Latency of broadcasts of {size} B",
         x=Axis(label="recipients", whole=True),
         left=Axis(label="until the last has the data (µs)"),
-        series=_series(found, lambda entry, time: (entry.ranks - 1.0, time)),
+        series=_series(rows, lambda entry, time: (entry.ranks - 1.0, time)),
         warning=warning,
         caption="Medians and 95 % intervals, measured.",
     )
 
 
-def _over_size(found: Sequence[BroadcastEntry], ranks: int, warning: str) -> Figure:
+def _over_size(rows: Sequence[BroadcastEntry], ranks: int, warning: str) -> Figure:
     def rate(entry: BroadcastEntry, time: Time) -> Point:
         low = None if time.high is None else entry.size / time.high
         high = None if time.low is None else entry.size / time.low
@@ -283,21 +283,21 @@ def _over_size(found: Sequence[BroadcastEntry], ranks: int, warning: str) -> Fig
         title=f"Bandwidth of broadcasts to {ranks - 1} recipients",
         x=Axis(label="size", scale="log2", bytes=True),
         left=Axis(label="size / latency (MB/s)"),
-        series=_series(found, rate),
+        series=_series(rows, rate),
         warning=warning,
         caption="Medians and 95 % intervals, measured.",
     )
 
 
 def _series(
-    found: Sequence[BroadcastEntry], point: Callable[[BroadcastEntry, Time], Point]
+    rows: Sequence[BroadcastEntry], point: Callable[[BroadcastEntry, Time], Point]
 ) -> tuple[Series, ...]:
-    trees = list(dict.fromkeys(entry.tree for entry in found))
+    trees = list(dict.fromkeys(entry.tree for entry in rows))
     drawn = []
     for place, tree in enumerate(trees):
-        points = [point(entry, entry.time) for entry in found if entry.tree == tree]
+        points = [point(entry, entry.time) for entry in rows if entry.tree == tree]
         drawn.append(_curve(tree, points, _HUES[place % len(_HUES)], together=False))
-    first = [entry for entry in found if entry.tree == trees[0]]
+    first = [entry for entry in rows if entry.tree == trees[0]]
     for place, (name, text) in enumerate(_MPI.items()):
         points = [point(entry, getattr(entry.beside, name)) for entry in first]
         drawn.append(_curve(text, points, _HUES[place], together=True))

@@ -115,9 +115,9 @@ def fit_network(rows: Sequence[MeasuredBroadcast]) -> Network:
     """
     factors, times = [], []
     for row in rows:
-        found = _factors(row)
-        if found is not None and row.time.median > 0:
-            factors.append(found)
+        row_factors = _factors(row)
+        if row_factors is not None and row.time.median > 0:
+            factors.append(row_factors)
             times.append(row.time.median * 1e-6)
     matrix = np.array(factors).reshape(-1, 3)
     weights = 1 / np.array(times)

@@ -151,8 +151,8 @@ def _group(name: str) -> Group:
     """The group of that name, made once."""
     if name not in _groups:
         entry = GROUPS[name]
-        made = _groups[name] = Group(name, help=entry.help, default_command=entry.default)
-        made.commands = Commands(entry.places, name)  # type: ignore[assignment]  # nothing is added to it
+        created = _groups[name] = Group(name, help=entry.help, default_command=entry.default)
+        created.commands = Commands(entry.places, name)  # type: ignore[assignment]  # nothing is added to it
     return _groups[name]
 
 

@@ -207,8 +207,8 @@ def simulate(machine: Mapping[str, Any], experiments: Sequence[Mapping[str, Any]
     lines = done.stdout.splitlines()
     if done.code == 0 and len(lines) == len(experiments):
         return [msgspec.json.decode(line, type=Observation) for line in lines]
-    said = lines[-1] if lines else done.last_line
-    raise _failure("simulator", str(path), f"the simulator failed (exit code {done.code}): {said}")
+    message = lines[-1] if lines else done.last_line
+    raise _failure("simulator", str(path), f"the simulator failed (exit code {done.code}): {message}")
 
 
 def simulate_broadcast(request: BroadcastRequest) -> SimulatedBroadcast:

@@ -32,10 +32,10 @@ def library() -> ctypes.CDLL:
             return ctypes.CDLL(name)
         except OSError:
             continue
-    found = ctypes.util.find_library("hwloc")
-    if found is None:
+    path = ctypes.util.find_library("hwloc")
+    if path is None:
         sys.exit(NO_LIBRARY)
-    return ctypes.CDLL(found)
+    return ctypes.CDLL(path)
 
 
 def convert(hwloc: ctypes.CDLL, text: bytes) -> bytes:

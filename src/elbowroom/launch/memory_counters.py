@@ -64,10 +64,10 @@ def find_counters(root: Path = Path("/"), opener: Opener | None = None) -> Count
     opened = open_event if opener is None else opener
     reasons = []
     for source in (_resctrl, _controllers, _misses):
-        found = source(root, opened)
-        if isinstance(found, Counters):
-            return found
-        reasons.append(found)
+        result = source(root, opened)
+        if isinstance(result, Counters):
+            return result
+        reasons.append(result)
     return "; ".join(reasons)
 
 

@@ -105,7 +105,7 @@ def kept(target: Target, kind: str, key: str) -> Path:
         if target.text not in _unbuilt:
             _unbuilt.append(target.text)
         return first
-    begun = time.monotonic()
+    start = time.monotonic()
     with locked(folder, target) as mine:
         if not first.exists():
             _check_programs_start(folder.parent, target)
@@ -118,7 +118,7 @@ def kept(target: Target, kind: str, key: str) -> Path:
                 environment=_environment(),
                 options=_options(),
             )
-    _building_s += time.monotonic() - begun
+    _building_s += time.monotonic() - start
     return first
 
 

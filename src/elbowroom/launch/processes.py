@@ -31,13 +31,13 @@ class Status:
     """
 
     def __init__(self) -> None:
-        self._begun = time.monotonic()
+        self._start = time.monotonic()
         self._shown = -PERIOD
         self._drawn = False
 
     def show(self, text: str) -> None:
         """Shows the text and the seconds since the beginning, if a line is due."""
-        spent = time.monotonic() - self._begun
+        spent = time.monotonic() - self._start
         if sys.stderr.isatty():
             line = f"{text}, {spent:.0f} s"[: shutil.get_terminal_size().columns - 1]
             sys.stderr.write(f"\r\033[K{line}")
@@ -175,7 +175,7 @@ def run(
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         stdin.write(given)
         stdin.seek(0)
-        begun = time.monotonic()
+        started = time.monotonic()
         process = start(
             command,
             field=field,
@@ -192,7 +192,7 @@ def run(
         try:
             look = None if watch is None else lambda: watch(_last_lines(out))
             ended = _wait(process, patience, look, doing)
-            wall = time.monotonic() - begun
+            wall = time.monotonic() - started
         finally:
             if leaves_nothing or not ended:
                 kill_all(process)

@@ -399,9 +399,9 @@ _NAMES = ("otf2", "open-trace-format2")
 def otf2_library_name() -> str:
     """The name of libotf2. UsageError where it is not installed."""
     for name in _NAMES:
-        found = ctypes.util.find_library(name)
-        if found is not None:
-            return found
+        path = ctypes.util.find_library(name)
+        if path is not None:
+            return path
     raise UsageError(
         "needs libotf2, which is not installed",
         field="trace",

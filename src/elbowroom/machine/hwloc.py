@@ -147,23 +147,23 @@ class _Reader:
         return None if around is None else self.packages[id(around)]
 
     def _nodes(self) -> tuple[_Node, ...]:
-        found: list[_Node] = []
+        nodes: list[_Node] = []
         elements = (one for one in self.objects if one.type == "NUMANode")
         for element in sorted(elements, key=lambda one: self.node_numbers[id(one)]):
             units = self._mask(element, "cpuset")
             kind = _memory_kind(element)
             if not kind and not units:
                 kind = _NO_CORES
-            elif not kind and any(node.units == units and not node.kind for node in found):
+            elif not kind and any(node.units == units and not node.kind for node in nodes):
                 # Firmware numbers ordinary memory first.
                 kind = _SECOND
-            found.append(_Node(self.node_numbers[id(element)], element, units, kind))
-        if not found:
+            nodes.append(_Node(self.node_numbers[id(element)], element, units, kind))
+        if not nodes:
             raise self.document.error("the machine has no NUMA nodes", self.top)
-        if all(node.kind for node in found):
+        if all(node.kind for node in nodes):
             # Nothing to be set apart from: KNL in flat mode without DRAM, processors with HBM only.
-            found = [node._replace(kind=node.kind if _named(node) else "") for node in found]
-        return tuple(found)
+            nodes = [node._replace(kind=node.kind if _named(node) else "") for node in nodes]
+        return tuple(nodes)
 
     def _cores(self, nodes: Sequence[_Node]) -> tuple[Core, ...]:
         """Cores in logical order; processing units where hwloc sees no cores (some virtual machines)."""
@@ -277,8 +277,8 @@ class _Reader:
         nodeset, units = self._mask(around, "nodeset"), self._mask(around, "cpuset")
         near = {node.number for node in nodes if nodeset >> node.number & 1}
         ordinary = near - {node.number for node in nodes if node.kind}
-        found = ordinary or near or {core.node for core in cores if units >> core.number & 1}
-        return found.pop() if len(found) == 1 else None
+        candidates = ordinary or near or {core.node for core in cores if units >> core.number & 1}
+        return candidates.pop() if len(candidates) == 1 else None
 
 
 def _memory_kind(element: Element) -> str:
@@ -332,14 +332,14 @@ def _packages_of_nodes(
     """
     of_cores = {core.package for core in cores}
     users: Mapping[int, int] = {core.node: core.package for core in reversed(cores)}
-    found = {}
+    packages = {}
     for node in nodes:
         around = package_of(node.element)
         near = next((core.package for core in cores if node.units >> core.number & 1), None)
         if around is None or (around not in of_cores and node.number in users):
             around = users.get(node.number) if near is None else near
-        found[node.number] = cores[0].package if around is None else around
-    return found
+        packages[node.number] = cores[0].package if around is None else around
+    return packages
 
 
 def _is_unserved_card(element: Element) -> bool:

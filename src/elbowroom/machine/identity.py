@@ -144,10 +144,10 @@ def node_distances(root: Path = Path("/")) -> tuple[int, ...]:
     """The distances between different NUMA nodes that the firmware states (ACPI SLIT: a node is 10 from
     itself), each once and in order; empty where there is one node, or none is stated.
     """
-    found = set()
+    distances = set()
     for folder in (root / _NODES).glob("node[0-9]*"):
-        found |= {_number(word) for word in _text(folder / "distance").split()}
-    return tuple(sorted(found - {0, _LOCAL}))
+        distances |= {_number(word) for word in _text(folder / "distance").split()}
+    return tuple(sorted(distances - {0, _LOCAL}))
 
 
 def _model(root: Path) -> str:

@@ -129,17 +129,17 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def peculiarities(self) -> tuple[str, ...]:
         """Sentences about several kinds of cores or memory, and about what was assumed."""
-        found = []
+        notes = []
         if self.core_kinds:
             kinds = (
                 f"{len(kind.numbers)} {kind.name} ({ranges(kind.numbers) or 'none'})"
                 for kind in self.core_kinds
             )
-            found.append(f"cores of {len(self.core_kinds)} kinds: {', '.join(kinds)}")
+            notes.append(f"cores of {len(self.core_kinds)} kinds: {', '.join(kinds)}")
         for kind in self.memory_kinds:
             be = "is" if len(kind.numbers) == 1 else "are"
-            found.append(f"{numbered('NUMA node', kind.numbers)} {be} {kind.name}")
-        return (*found, *self.assumed)
+            notes.append(f"{numbered('NUMA node', kind.numbers)} {be} {kind.name}")
+        return (*notes, *self.assumed)
 
     @property
     def last_level_cache(self) -> int:

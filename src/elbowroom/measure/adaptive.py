@@ -158,13 +158,13 @@ def start(
         candidates[at]
         for at in choosing.first(layout_of(whole.machine).shape, tuple(candidates), goal.budget)
     ]
-    begun = msgspec.structs.replace(whole, expansion=_with(whole.expansion, chosen))
+    initial = msgspec.structs.replace(whole, expansion=_with(whole.expansion, chosen))
     state = {"before": state_of(source, tell)}
     keeper = Keeper(source)
     try:
         group = whole.groups[0]
         probe = keeper.open(group.probe)
-        manifest = manifest_of(request, begun, source, state, probe.hello)
+        manifest = manifest_of(request, initial, source, state, probe.hello)
         journal = RunFolder.create(out, manifest, source.topology()).journal()
     except BaseException:
         keeper.close()
@@ -190,7 +190,7 @@ def resume(
         if where is None or where == Where():
             where = Where.stored(manifest.where, folder.manifest_path)
         source = source or choose(where)
-        whole = _begun(path, manifest, source, tell)
+        whole = _prepared_to_resume(path, manifest, source, tell)
         keeper = Keeper(source)
         try:
             group = whole.groups[0]
@@ -202,7 +202,7 @@ def resume(
         return _AdaptiveLoop(folder, journal, source, keeper, whole, goal, patience).run(tell)
 
 
-def _begun(path: Path, manifest: Manifest, source: Source, tell: Tell) -> Prepared:
+def _prepared_to_resume(path: Path, manifest: Manifest, source: Source, tell: Tell) -> Prepared:
     """All that a calibration that was begun may still measure here."""
     plan = decode(manifest.plan)
     if plan.name != NAME:

@@ -290,10 +290,10 @@ class InOrder:
 class BudgetClock:
     """What is left of a budget. Building the programs does not count: it happens once on a machine."""
 
-    def __init__(self, begun: float | None = None) -> None:
-        """`begun`: time.monotonic() of the beginning, default now."""
+    def __init__(self, start: float | None = None) -> None:
+        """`start`: time.monotonic() of the beginning, default now."""
         self.seconds = math.inf
-        self._begun = time.monotonic() if begun is None else begun
+        self._start = time.monotonic() if start is None else start
         self._built = building_seconds()
 
     def limit(self, seconds: float) -> None:
@@ -302,7 +302,7 @@ class BudgetClock:
 
     def spent(self) -> float:
         """Seconds since the beginning."""
-        return time.monotonic() - self._begun - (building_seconds() - self._built)
+        return time.monotonic() - self._start - (building_seconds() - self._built)
 
     def left(self) -> float:
         """Seconds left, below 0 where more was taken."""

@@ -104,10 +104,10 @@ class Schedule:
     def _widths(self) -> Mapping[str, float]:
         """By point; late in a run only the points that the answer rests on are still too wide."""
         plan = self._prepared.plan
-        begun = time.monotonic()
+        start = time.monotonic()
         results = point_results(self._folder.manifest, self._folder.entries())[0]
         # Imports make the first one slower.
-        spent = time.monotonic() - begun
+        spent = time.monotonic() - start
         self._results_s = min(spent, self._results_s) if self._results_s else spent
         by_point = widths(results, plan.precision or 1.0)
         crucial = experiments.get(plan.experiment).crucial

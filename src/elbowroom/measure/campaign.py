@@ -63,7 +63,7 @@ def start(
     """Measures a plan, or what was prepared of one, into a new run folder. Nothing is written when the
     request cannot be met.
     """
-    clock = BudgetClock(request.begun)
+    clock = BudgetClock(request.start)
     out = Path(request.out) if request.out else default_out(request.plan)
     refuse_existing(out)
     plan = load_plan(request) if prepared is None else prepared.plan

@@ -94,8 +94,8 @@ def measure_colocation(
 def _opened(apps: Applications, out: Path, again: bool) -> Lines[SharedTime, tuple[int, str, str, str]]:
     if again:
         hint = "start anew: -o FOLDER"
-        begun = read_document(out / APPLICATIONS, field="resume", hint=hint)
-        if begun != encode(apps):
+        stored = read_document(out / APPLICATIONS, field="resume", hint=hint)
+        if stored != encode(apps):
             raise UsageError("was started for other applications", field="resume", value=str(out), hint=hint)
         return Lines(out / JOURNAL, _SHARED, create=True)
     refuse_existing(out)
@@ -113,7 +113,7 @@ def _opened(apps: Applications, out: Path, again: bool) -> Lines[SharedTime, tup
 
 
 def _measured(apps: Applications, turn: Turn, seed: int, patience: float | None) -> SharedTime:
-    begun = time.monotonic()
+    started = time.monotonic()
     first, second = _Runs(), _Runs()
     with shared_environment(apps, turn.mode, os.environ) as env:
         if turn.second is None:
@@ -131,7 +131,7 @@ def _measured(apps: Applications, turn: Turn, seed: int, patience: float | None)
         second=second.seconds,
         first_beside=first.beside,
         second_beside=second.beside,
-        wall_s=time.monotonic() - begun,
+        wall_s=time.monotonic() - started,
     )
 
 
@@ -140,7 +140,7 @@ class _Running(NamedTuple):
 
     process: subprocess.Popen[bytes]
     output: IO[bytes]
-    begun: float
+    started: float
 
 
 class _Window(NamedTuple):
@@ -189,7 +189,7 @@ class _Job:
     def end(self) -> None:
         """It has ended: its time is known. MachineError where it failed."""
         assert self._running is not None
-        process, output, begun = self._running
+        process, output, started = self._running
         ended = time.monotonic()
         process.wait()
         output.seek(0)
@@ -203,17 +203,17 @@ class _Job:
                 value=" ".join(self._words),
                 hint="run it by hand",
             )
-        seconds = self._apps.seconds(self._name, printed, ended - begun)
+        seconds = self._apps.seconds(self._name, printed, ended - started)
         self.seconds.append(seconds)
         # What a launcher and MPI_Init take comes first.
-        self.windows.append(_Window(max(begun, ended - seconds), ended))
-        self._started = self.windows[-1].begin - begun
+        self.windows.append(_Window(max(started, ended - seconds), ended))
+        self._started = self.windows[-1].begin - started
 
     def unfinished(self) -> list[_Window]:
         """The run that is under way, if it has started to count, as its last one did."""
         if self._running is None:
             return []
-        begin, now = self._running.begun + self._started, time.monotonic()
+        begin, now = self._running.started + self._started, time.monotonic()
         return [_Window(begin, now)] if begin < now else []
 
     def stop(self) -> None:

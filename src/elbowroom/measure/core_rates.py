@@ -64,8 +64,8 @@ def core_rates(
         for case in order.sample(cases, len(cases)):
             count, name, cursor = case
             size = _working_set(machine, count)
-            found = measure(probe, name, first[:count], cursor=cursor, working_set=size, seconds=seconds)
-            rates[case].append(_bytes(found, name, cursor))
+            result = measure(probe, name, first[:count], cursor=cursor, working_set=size, seconds=seconds)
+            rates[case].append(_bytes(result, name, cursor))
     return [_row(case, values, data) for case, values in rates.items()]
 
 
@@ -89,8 +89,8 @@ def measured_store_factor(
         for count in sorted(counts):
             for name, by_count in rates.items():
                 size = _working_set(machine, count)
-                found = measure(probe, name, cores[:count], cursor=1, working_set=size, seconds=seconds)
-                by_count[count].append(found.rate)
+                result = measure(probe, name, cores[:count], cursor=1, working_set=size, seconds=seconds)
+                by_count[count].append(result.rate)
     plain, non_temporal = (
         {count: summarise(values, "MB/s") for count, values in by_count.items()}
         for by_count in rates.values()
@@ -118,13 +118,13 @@ def _counts(cores: int) -> Sequence[int]:
     return sorted({round(one) for one in np.geomspace(1, cores, min(cores, COUNTS)).tolist()})
 
 
-def _bytes(found: KernelRate, name: str, cursor: int) -> float:
+def _bytes(result: KernelRate, name: str, cursor: int) -> float:
     """MB/s of the algorithm's bytes, of a rate in MB/s or Mflop/s."""
     kernel = find(name)
     assert kernel is not None
-    if found.unit == "Mflop/s":
-        return found.rate * kernel.algorithmic_bytes / (kernel.flops * cursor)
-    return found.rate
+    if result.unit == "Mflop/s":
+        return result.rate * kernel.algorithmic_bytes / (kernel.flops * cursor)
+    return result.rate
 
 
 def _row(case: tuple[int, str, int], values: Sequence[float], data: FitData) -> LoadRow:

@@ -87,7 +87,7 @@ class Loop:
         self._losses: Counter[str] = Counter()
         self._reasons: dict[str, str] = {}
         self._course: Course = InOrder(())
-        self._begun = 0.0
+        self._unit_start = 0.0
         self._in_a_row = 0
         self._start = max((int(entry.record.get("start", 0)) for entry in self.journal.read()), default=-1)
         self._counted: Conversation | None = None
@@ -108,7 +108,7 @@ class Loop:
         probe = first
         try:
             while (unit := self._course.next()) is not None:
-                self._begun = time.monotonic()
+                self._unit_start = time.monotonic()
                 if self._losses[unit.point] >= LOSSES_OF_A_POINT:
                     reason = f"not measured again after: {self._reasons[unit.point]}"
                     self._keep(failed_entry(unit, reason))
@@ -123,7 +123,7 @@ class Loop:
 
     def _keep(self, entry: Entry) -> None:
         self.journal.append(entry)
-        self._course.record(entry, time.monotonic() - self._begun)
+        self._course.record(entry, time.monotonic() - self._unit_start)
 
     def _opened(self, group: UnitGroup) -> Conversation:
         if group.started is not None and self.start is not None:

@@ -182,14 +182,14 @@ def part_of(folder: RunFolder, source: Source, work: Loop) -> Iterator[None]:
     """One part of a run: what it took and the machine's state after it are written at its end, if anything
     was measured. An error in the block is the one that is shown.
     """
-    manifest, begun, clocks = folder.manifest, time.monotonic(), look()
+    manifest, start, clocks = folder.manifest, time.monotonic(), look()
     try:
         yield
     except BaseException:
         with contextlib.suppress(ElbowroomError, OSError):
-            _close_part(folder, source, manifest, clocks, begun, work)
+            _close_part(folder, source, manifest, clocks, start, work)
         raise
-    _close_part(folder, source, manifest, clocks, begun, work)
+    _close_part(folder, source, manifest, clocks, start, work)
 
 
 def _close_part(
@@ -197,7 +197,7 @@ def _close_part(
     source: Source,
     manifest: Manifest,
     clocks: Clocks,
-    begun: float,
+    start: float,
     work: Loop,
 ) -> None:
     if not work.units_measured:
@@ -206,7 +206,7 @@ def _close_part(
     if source.live and not launchers.get(source.name).program:
         # The ranks are children of ours: what the host was busy with besides them is other people's work.
         during["others_busy"] = others_busy(clocks, look())
-    wall = manifest.wall_s + time.monotonic() - begun
+    wall = manifest.wall_s + time.monotonic() - start
     spent = manifest.measured_s + work.measured_s
     after = state_of(source, lambda _: None) if source.live else {}
     folder.update(

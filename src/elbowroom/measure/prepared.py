@@ -15,7 +15,7 @@ from elbowroom.points.unit import Unit
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What `run` is asked for. `patience`: seconds to wait for an answer, None for a generous guess per
-    point. `trace`: the probe's threads are recorded beside the run folder (`traces_of`). `begun`:
+    point. `trace`: the probe's threads are recorded beside the run folder (`traces_of`). `start`:
     time.monotonic() when the command began, from which a budget counts.
     """
 
@@ -28,7 +28,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     patience: float | None = None
     command: tuple[str, ...] = ()
     trace: bool = False
-    begun: float | None = None
+    start: float | None = None
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):

@@ -184,8 +184,8 @@ def _opened(advice: Advice, out: Path, again: bool) -> Lines[Timed, tuple[int, i
 def _same(advice: Advice, out: Path) -> None:
     """Refuses to go on with a check of something else."""
     hint = "start anew: --run RUN"
-    begun = msgspec.structs.replace(ADVICE_FORMAT, name="resume", hint=hint).read(out / ADVICE)
-    both = [(item.job, item.now.setup, compared_with(item).setup) for item in (begun, advice)]
+    stored = msgspec.structs.replace(ADVICE_FORMAT, name="resume", hint=hint).read(out / ADVICE)
+    both = [(item.job, item.now.setup, compared_with(item).setup) for item in (stored, advice)]
     if both[0] != both[1]:
         raise UsageError(
             "was started for another job or advice",

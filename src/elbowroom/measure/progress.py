@@ -32,12 +32,12 @@ class Progress:
         self._seconds = seconds
         self._tell = tell
         self._done = 0
-        self._begun = self._printed = time.monotonic()
+        self._start = self._printed = time.monotonic()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
 
     def __enter__(self) -> Progress:
-        self._begun = self._printed = time.monotonic()
+        self._start = self._printed = time.monotonic()
         if self._total and sys.stderr.isatty():
             self._bar, self._task = _terminal(self._total)
             self._draw("")
@@ -62,14 +62,14 @@ class Progress:
     def _is_due(self) -> bool:
         """Whether it is time for another line."""
         now = time.monotonic()
-        if now - self._printed < max(_PERIOD, (now - self._begun) / 60):
+        if now - self._printed < max(_PERIOD, (now - self._start) / 60):
             return False
         self._printed = now
         return True
 
     def _left(self) -> float:
         """Seconds left: the guess at first, more and more what was seen."""
-        spent = time.monotonic() - self._begun
+        spent = time.monotonic() - self._start
         share = self._done / self._total
         guess = self._seconds * (1 - share)
         at_this_rate = spent / share * (1 - share) if self._done else guess
@@ -95,7 +95,7 @@ class TimedProgress(Progress):
         if sys.stderr.isatty():
             super().__enter__()
         else:
-            self._begun = self._printed = time.monotonic()
+            self._start = self._printed = time.monotonic()
             self._tell(f"measuring {self._points} points, {duration(self._seconds)} in all")
         return self
 

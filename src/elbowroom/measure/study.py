@@ -227,10 +227,10 @@ def plan(request: StudyRequest, tell: Tell = lambda _: None) -> Planned:
         if reasons[run.name]:
             continue
         try:
-            asked = _run_request(request, run, machine, None)
-            plan = load_plan(asked)
-            asked = resolve_mpi(asked, plan, tell)
-            prepared[run.name] = prepare(asked, plan, choose(asked.where))
+            run_request = _run_request(request, run, machine, None)
+            plan = load_plan(run_request)
+            run_request = resolve_mpi(run_request, plan, tell)
+            prepared[run.name] = prepare(run_request, plan, choose(run_request.where))
         except ElbowroomError as error:
             reasons[run.name] = error.message.removeprefix(REFUSED)
     if request.budget and not machine.virtual:
@@ -288,7 +288,7 @@ def _run_request(request: StudyRequest, run: StudyRun, machine: Machine, budget:
         seed=request.seed,
         patience=request.patience,
         command=("elbowroom", "study", request.study),
-        begun=time.monotonic(),
+        start=time.monotonic(),
     )
 
 
@@ -318,7 +318,7 @@ def run_path(folder: Path, name: str) -> Path:
     return folder / "runs" / name
 
 
-def begun(path: Path | str) -> StudyRequest:
+def request_of(path: Path | str) -> StudyRequest:
     """The request that the study in a folder was begun with; UsageError where there is none."""
     folder = Path(path)
     if not (folder / FILE).exists():
@@ -362,7 +362,7 @@ def _opened(request: StudyRequest, machine: Machine) -> StudyFolder:
             machine=machine,
             **_settings(request),
         )
-    before = begun(folder)
+    before = request_of(folder)
     for name in SETTINGS:
         if getattr(before, name) != getattr(request, name):
             raise UsageError(
@@ -481,21 +481,21 @@ class _Clock:
     def __init__(self, budget: float, estimates: Mapping[str, float]) -> None:
         self.budget, self.estimates = budget, dict(estimates)
         self.left = dict(estimates)
-        self._begun = time.monotonic()
+        self._start = time.monotonic()
         self._estimated = self._spent = 0.0
 
     def share(self, name: str) -> float | None:
         """Seconds of the budget for a run; None without a budget."""
         if not self.budget:
             return None
-        remaining = max(0.0, self.budget - (time.monotonic() - self._begun))
+        remaining = max(0.0, self.budget - (time.monotonic() - self._start))
         return remaining * self.estimates[name] / max(sum(self.left.values()), 1e-9)
 
     def remaining(self) -> float:
         """Seconds that all runs not yet done will take, at the rate of those that are."""
         rate = self._spent / self._estimated if self._estimated > 1.0 else 1.0
         if self.budget:
-            return max(0.0, self.budget - (time.monotonic() - self._begun))
+            return max(0.0, self.budget - (time.monotonic() - self._start))
         return rate * sum(self.left.values())
 
     def close(self, name: str, seconds: float) -> None:
@@ -524,8 +524,8 @@ def _measured(
         tell(f"{number}: {run.name} ({run.measurement.plan}), {duration(clock.remaining())} left")
         if before:
             return campaign.resume(path, tell, patience=request.patience)[1]
-        asked = _run_request(request, run, machine, clock.share(run.name))
-        return campaign.start(asked, tell)[1]
+        run_request = _run_request(request, run, machine, clock.share(run.name))
+        return campaign.start(run_request, tell)[1]
     finally:
         spent = time.monotonic() - started
         clock.close(run.name, spent if not before else 0.0)

@@ -52,17 +52,17 @@ def _window(comm: Mapping[str, Any], due: Due) -> Window:
     return Window(period=due.period_us, due=times, latencies=late + trips, round_trips=trips)
 
 
-def tables(found: Sequence[PointTail], points: Sequence[Point]) -> tuple[TextTable, ...]:
+def tables(tails: Sequence[PointTail], points: Sequence[Point]) -> tuple[TextTable, ...]:
     """A table for each point: percentiles of the latencies alone and together; its stalls are below it."""
     known = {point.id: point for point in points}
     by_point: dict[str, list[PointTail]] = {}
-    for one in found:
+    for one in tails:
         by_point.setdefault(one.point, []).append(one)
     return tuple(_table(known[point], several) for point, several in by_point.items())
 
 
-def _table(point: Point, found: Sequence[PointTail]) -> TextTable:
-    measured = [(one.style, one.tail) for one in found if one.tail is not None]
+def _table(point: Point, tails: Sequence[PointTail]) -> TextTable:
+    measured = [(one.style, one.tail) for one in tails if one.tail is not None]
     rows = []
     for at, percent in enumerate(PERCENTILES if measured else ()):
         rows.append(
@@ -77,7 +77,7 @@ def _table(point: Point, found: Sequence[PointTail]) -> TextTable:
         columns=("", *(column for style, _ in measured for column in (style, "95 %"))),
         rows=tuple(rows),
         left=(0, *(2 + 2 * at for at in range(len(measured)))),
-        below=tuple(sentence for one in found for sentence in _sentences(one)),
+        below=tuple(sentence for one in tails for sentence in _sentences(one)),
         legend="A latency is counted from the time at which the message is due until its answer has arrived, "
         "also while earlier messages are delayed. n/a: too few independent latencies.",
     )
@@ -102,12 +102,12 @@ def _sentences(one: PointTail) -> list[str]:
     return [head, *(f"{one.style}: {_stalls(stalls)}" for stalls in one.disturbances[:_SHOWN])]
 
 
-def _stalls(found: Disturbance) -> str:
-    plural = "stall" if found.count == 1 else "stalls"
-    text = f"{found.count} {plural} of {_with_ends(found.length)}"
-    if found.period is None:
+def _stalls(disturbance: Disturbance) -> str:
+    plural = "stall" if disturbance.count == 1 else "stalls"
+    text = f"{disturbance.count} {plural} of {_with_ends(disturbance.length)}"
+    if disturbance.period is None:
         return f"{text}, no period."
-    return f"{text}; {found.in_step} of them follow a period of {_with_ends(found.period)}."
+    return f"{text}; {disturbance.in_step} of them follow a period of {_with_ends(disturbance.period)}."
 
 
 def _with_ends(value: Interval) -> str:

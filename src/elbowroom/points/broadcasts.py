@@ -32,7 +32,7 @@ class Forwarding(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "forwarding"
     has_facts: ClassVar[bool] = True
-    not_modelled: ClassVar[str] = "broadcasts"
+    without_model: ClassVar[str] = "broadcasts"
     virtual_refusal: ClassVar[str] = "a virtual machine runs no programs: measured on a real one"
 
     kernel: Literal["triad", "gemm"]

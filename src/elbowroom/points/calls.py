@@ -75,7 +75,7 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
 
     key: ClassVar[str] = "call"
     explainable: ClassVar[bool] = False
-    not_modelled: ClassVar[str] = "an operation beside a fixed amount of computation"
+    without_model: ClassVar[str] = "an operation beside a fixed amount of computation"
     virtual_refusal: ClassVar[str] = (
         "a virtual machine has no MPI whose calls could progress: overlap is measured on a real one, and "
         "predicted by `elbowroom overlap`"

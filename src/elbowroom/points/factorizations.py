@@ -57,7 +57,7 @@ class FactorizationProgram(
         f"{SolverProgram.virtual_refusal}; a simulated cluster broadcasts: elbowroom broadcast simulate"
     )
     explainable: ClassVar[bool] = False
-    not_modelled: ClassVar[str] = "factorizations"
+    without_model: ClassVar[str] = "factorizations"
 
     task: Task
     build: Build

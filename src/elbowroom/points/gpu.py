@@ -74,7 +74,7 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "gpu"
     explainable: ClassVar[bool] = False
-    not_modelled: ClassVar[str] = "work of an accelerator (elbowroom fit has models of its own for it)"
+    without_model: ClassVar[str] = "work of an accelerator (elbowroom fit has models of its own for it)"
     has_facts: ClassVar[bool] = True
     payload: ClassVar[type[Payload]] = StreamPayload
     virtual_refusal: ClassVar[str] = "this virtual machine has no GPU"

@@ -239,7 +239,7 @@ class Workload:
         """What each point contrasts by itself, its sides alone being the control; None for most."""
         return None
 
-    not_modelled: ClassVar[str] = ""
+    without_model: ClassVar[str] = ""
     """Why models of bandwidths are not fitted to it."""
 
     has_facts: ClassVar[bool] = False

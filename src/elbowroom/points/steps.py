@@ -64,7 +64,7 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "application"
     explainable: ClassVar[bool] = False
-    not_modelled: ClassVar[str] = "steps of an application"
+    without_model: ClassVar[str] = "steps of an application"
 
     name: str
     variant: Variant

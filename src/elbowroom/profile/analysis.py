@@ -232,26 +232,27 @@ def _operations(analysis: Analysis, which: Bools) -> _Operations:
 
 def stuck_events(analysis: Analysis) -> Ints:
     """Records of operations that made no progress between calls; none if that is not why ranks waited."""
-    found = _operations(analysis, np.ones(len(analysis.network.rank), dtype=bool))
-    return np.unique(found.event[found.stuck]) if _reason(found) else found.event[:0]
+    operations = _operations(analysis, np.ones(len(analysis.network.rank), dtype=bool))
+    return np.unique(operations.event[operations.stuck]) if _reason(operations) else operations.event[:0]
 
 
-def _reason(found: _Operations) -> str:
-    return NO_PROGRESS if found.length[found.stuck].sum() > NOTICEABLE * found.length.sum() else ""
+def _reason(operations: _Operations) -> str:
+    length = operations.length
+    return NO_PROGRESS if length[operations.stuck].sum() > NOTICEABLE * length.sum() else ""
 
 
 def _overlap(analysis: Analysis, which: Bools) -> OverlapSummary:
-    found = _operations(analysis, which)
-    total = float(found.length.sum())
+    operations = _operations(analysis, which)
+    total = float(operations.length.sum())
     if total <= 0:
         return OverlapSummary(achieved=None, possible=None, network_s=0.0)
     return OverlapSummary(
-        achieved=float(found.outside.sum() / total),
-        possible=float(np.minimum(found.computed, found.length).sum() / total),
+        achieved=float(operations.outside.sum() / total),
+        possible=float(np.minimum(operations.computed, operations.length).sum() / total),
         network_s=total,
-        waited_s=float(found.waited.sum()),
-        operations=len(found.rows),
-        reason=_reason(found),
+        waited_s=float(operations.waited.sum()),
+        operations=len(operations.rows),
+        reason=_reason(operations),
     )
 
 
@@ -261,8 +262,8 @@ def _overlap_of_job(analysis: Analysis) -> OverlapSummary:
     inside = profile.nodes == 1 and profile.size > 1
     if inside:
         analysis = analyse(with_ranks_apart(profile))
-    found = _overlap(analysis, np.ones(len(analysis.network.rank), dtype=bool))
-    return msgspec.structs.replace(found, inside=inside)
+    overlap = _overlap(analysis, np.ones(len(analysis.network.rank), dtype=bool))
+    return msgspec.structs.replace(overlap, inside=inside)
 
 
 def _inside(profile: Profile) -> Floats:

@@ -170,7 +170,7 @@ def _drawn(senders: int, ranks: int) -> bool:
     return senders & (senders - 1) == 0 or senders == ranks
 
 
-def calibration(asked: Sequence[Case], measured: MeasuredCases, mpi: str) -> Calibration:
+def calibration(requested: Sequence[Case], measured: MeasuredCases, mpi: str) -> Calibration:
     """The rows of what was measured, and the curve. MachineError where nothing was."""
     rows = tuple(
         CalibrationRow(
@@ -179,7 +179,7 @@ def calibration(asked: Sequence[Case], measured: MeasuredCases, mpi: str) -> Cal
             low=min(values) / MEGA,
             high=max(values) / MEGA,
         )
-        for case, values in zip(asked, measured.bandwidths, strict=True)
+        for case, values in zip(requested, measured.bandwidths, strict=True)
         if values
     )
     if not rows:

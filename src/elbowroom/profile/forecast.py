@@ -153,8 +153,8 @@ def _factors(
     """Factors on the computation: they apply for the share of time in which the other job computes."""
     if contention is None:
         return (Factor(), Factor()), (NO_MODEL,)
-    found = contention(a, b)
-    return (_part(found.a, jobs[1].computing), _part(found.b, jobs[0].computing)), found.notes
+    result = contention(a, b)
+    return (_part(result.a, jobs[1].computing), _part(result.b, jobs[0].computing)), result.notes
 
 
 def _part(factor: Factor, share: float) -> Factor:
@@ -170,18 +170,18 @@ def _settings(factors: tuple[Factor, Factor]) -> list[tuple[float, float]]:
     return values
 
 
-def _with_factors(found: Forecast, times: Floats) -> Forecast:
+def _with_factors(forecast: Forecast, times: Floats) -> Forecast:
     """The interval over the offsets, wider by what the factors' intervals change; `times`: (offsets, 3 or 5)
     of this job: alone, spread, together with the factors, their lows, their highs.
     """
     if times.shape[1] < 5:
-        return found
+        return forecast
     ends = times[:, 3:5].sum(axis=0) / times[:, 0].sum()
-    below, above = max(found.value - float(ends[0]), 0.0), max(float(ends[1]) - found.value, 0.0)
+    below, above = max(forecast.value - float(ends[0]), 0.0), max(float(ends[1]) - forecast.value, 0.0)
     return msgspec.structs.replace(
-        found,
-        low=found.value - float(np.hypot(found.value - found.low, below)),
-        high=found.value + float(np.hypot(found.high - found.value, above)),
+        forecast,
+        low=forecast.value - float(np.hypot(forecast.value - forecast.low, below)),
+        high=forecast.value + float(np.hypot(forecast.high - forecast.value, above)),
     )
 
 

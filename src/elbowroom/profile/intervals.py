@@ -196,9 +196,9 @@ def _collective(profile: Profile, events: Events) -> dict[str, npt.NDArray[Any]]
                     exact=name in matching.EXACT,
                 )
             )
-    nobody = np.zeros(0, dtype=np.int64)
-    empty = _rows(profile, events, rank=nobody, peer=nobody, out=True, size=nobody, event=nobody,
-                  start=nobody / 1.0, limit=nobody / 1.0, own=nobody)  # fmt: skip
+    none = np.zeros(0, dtype=np.int64)
+    empty = _rows(profile, events, rank=none, peer=none, out=True, size=none, event=none,
+                  start=none / 1.0, limit=none / 1.0, own=none)  # fmt: skip
     return _joined([empty, *parts])
 
 

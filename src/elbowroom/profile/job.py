@@ -152,7 +152,7 @@ def _unknown(analysis: Analysis, steps: Steps, facts: JobFacts, overlap: Overlap
 
 def _measured(analysis: Analysis, steps: Steps, seconds: float) -> str:
     duration, network = (1e3 * one.trimmed for one in (steps.duration, steps.network))
-    how = "between marks" if steps.found_by == "marks" else "by the sequence of calls"
+    how = "between marks" if steps.recognised_by == "marks" else "by the sequence of calls"
     return (
         f"{steps.count} steps, recognised {how}, on {analysis.profile.names[steps.node]}: a step takes "
         f"{duration:.4g} ms, computes {1e3 * seconds:.4g} ms, and is {network:.4g} ms on the network."

@@ -411,7 +411,7 @@ class Nics:
         for end in ends:
             end.left = end.totals[min(len(end.users), len(end.totals) - 1)]
             end.weight = sum(flow.weight for flow in end.flows.values())
-        found: dict[int, float] = {}
+        rates: dict[int, float] = {}
         level = 0.0
         busy = [end for end in ends if end.weight > 0]
         while busy:
@@ -419,16 +419,16 @@ class Nics:
             # Levels rise, but for rounding.
             level = max(level, _level(tightest))
             for number, flow in tightest.flows.items():
-                if number in found:
+                if number in rates:
                     continue
-                found[number] = rate = level * flow.weight
+                rates[number] = rate = level * flow.weight
                 for end in flow.ends:
                     end.left -= rate
                     end.weight -= flow.weight
             tightest.weight = 0.0
             busy = [end for end in busy if end.weight > 0]
         changes = []
-        for number, rate in found.items():
+        for number, rate in rates.items():
             flow = self._flows[number]
             if rate != flow.rate:
                 flow.advance(now)
@@ -439,14 +439,14 @@ class Nics:
 
     def _connected(self) -> list[End]:
         """The ends that changed, and those that flows connect with them."""
-        seen = self._dirty
+        reached = self._dirty
         self._dirty = {}
-        ends = list(seen.values())
+        ends = list(reached.values())
         for end in ends:
             for flow in end.flows.values():
                 for other in flow.ends:
-                    if id(other) not in seen:
-                        seen[id(other)] = other
+                    if id(other) not in reached:
+                        reached[id(other)] = other
                         ends.append(other)
         return ends
 

@@ -42,8 +42,8 @@ class Links(msgspec.Struct, frozen=True):
 
     def of(self, row: int) -> list[int]:
         """The numbers of one row."""
-        found: list[int] = self.values[self.first[row] : self.first[row + 1]].tolist()
-        return found
+        numbers: list[int] = self.values[self.first[row] : self.first[row + 1]].tolist()
+        return numbers
 
 
 class Flows(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +132,7 @@ def replay_job(analysis: Analysis, *, half: bool = False) -> ReplayJob:
     waits = _pairs([part.waits for part in parts], shifts)
     units = _joined([part.units for part in parts], shifts)
     flows, flow = _flows(units, nodes_of)
-    call_of_post, call_of_wait, calls = _calls(events, posts[0], waits[0], begun=_begun(analysis))
+    call_of_post, call_of_wait, calls = _calls(events, posts[0], waits[0], beginnings=_beginnings(analysis))
     ready = _ready(analysis, posts, waits, call_of_wait, len(calls.begin))
     order = np.lexsort((calls.end, calls.begin, calls.rank))
     place = np.empty(len(order), dtype=np.int64)
@@ -284,16 +284,16 @@ def _flows(units: Units, nodes_of: Ints) -> tuple[Flows, Ints]:
     """The flows, and which one each unit is in: units with the same source and target share one."""
     ranks, nodes = len(nodes_of), int(nodes_of.max()) + 1
     columns = np.stack([units.source, units.target, units.weight.astype(np.int64)])
-    found, flow = np.unique(columns, axis=1, return_inverse=True)
+    distinct, flow = np.unique(columns, axis=1, return_inverse=True)
     # Who is meant by each number, and on which node that is; the last row is -1.
     who = [[rank] for rank in range(ranks)] + [np.flatnonzero(nodes_of == n).tolist() for n in range(nodes)]
     node = np.concatenate([nodes_of, np.arange(nodes), [-1]])
-    senders = [who[one] if one >= 0 else [] for one in found[0].tolist()]
-    receivers = [who[one] if one >= 0 else [] for one in found[1].tolist()]
+    senders = [who[one] if one >= 0 else [] for one in distinct[0].tolist()]
+    receivers = [who[one] if one >= 0 else [] for one in distinct[1].tolist()]
     flows = Flows(
-        out=node[found[0]],
-        into=node[found[1]],
-        weight=found[2].astype(np.float64),
+        out=node[distinct[0]],
+        into=node[distinct[1]],
+        weight=distinct[2].astype(np.float64),
         senders=_rows_of(senders),
         receivers=_rows_of(receivers),
         ranks=_rows_of([a + b for a, b in zip(senders, receivers, strict=True)]),
@@ -331,19 +331,19 @@ class _Calls(msgspec.Struct, frozen=True):
     end: Ints
 
 
-def _begun(analysis: Analysis) -> Ints:
+def _beginnings(analysis: Analysis) -> Ints:
     """When each record's transfer can begin, ns: with its post, or, where its rank makes no progress between
     calls, with the call that completes it.
     """
-    begun = analysis.profile.events.begin.copy()
+    beginnings = analysis.profile.events.begin.copy()
     stuck = stuck_events(analysis)
-    begun[stuck] = np.round(1e9 * analysis.network.waits.begin[stuck]).astype(np.int64)
-    return begun
+    beginnings[stuck] = np.round(1e9 * analysis.network.waits.begin[stuck]).astype(np.int64)
+    return beginnings
 
 
-def _calls(events: Events, posting: Ints, waiting: Ints, *, begun: Ints) -> tuple[Ints, Ints, _Calls]:
-    """The calls, and which of them posts (`begun` tells when) and which waits for each event. A call is its
-    own; what was posted outside a recorded call gets one without duration.
+def _calls(events: Events, posting: Ints, waiting: Ints, *, beginnings: Ints) -> tuple[Ints, Ints, _Calls]:
+    """The calls, and which of them posts (at `beginnings`) and which waits for each event. A call is its own;
+    an event posted outside a recorded call gets one without duration.
     """
     calls = np.flatnonzero(events.is_call)
     number = np.full(len(events.rank), -1)
@@ -359,8 +359,8 @@ def _calls(events: Events, posting: Ints, waiting: Ints, *, begun: Ints) -> tupl
             return at, np.zeros(len(event), dtype=bool)
         return at, (events.rank[calls[at]] == events.rank[event]) & (events.end[calls[at]] >= time)
 
-    at, there = containing(posting, begun[posting])
-    inside = there & (events.begin[calls[at]] <= begun[posting]) if len(calls) else there
+    at, there = containing(posting, beginnings[posting])
+    inside = there & (events.begin[calls[at]] <= beginnings[posting]) if len(calls) else there
     own = number[posting] >= 0
     post = np.where(own, number[posting], at)
     extra = np.flatnonzero(~own & ~inside)
@@ -375,8 +375,8 @@ def _calls(events: Events, posting: Ints, waiting: Ints, *, begun: Ints) -> tupl
         wait,
         _Calls(
             np.concatenate([events.rank[calls], events.rank[alone], events.rank[after]]),
-            np.concatenate([events.begin[calls], begun[alone], events.end[after]]),
-            np.concatenate([events.end[calls], begun[alone], events.end[after]]),
+            np.concatenate([events.begin[calls], beginnings[alone], events.end[after]]),
+            np.concatenate([events.end[calls], beginnings[alone], events.end[after]]),
         ),
     )
 
@@ -393,7 +393,7 @@ def _ready(
     np.maximum.at(end, network.event[some], network.end[some])
     count = max(int(posts[1].max(initial=0)), int(waits[1].max(initial=0))) + 1
     opened = np.zeros(count)
-    np.maximum.at(opened, posts[1], _begun(analysis)[posts[0]] / 1e9)
+    np.maximum.at(opened, posts[1], _beginnings(analysis)[posts[0]] / 1e9)
     ready = np.zeros(calls)
     np.maximum.at(ready, call_of_wait, np.where(end[waits[0]] >= 0, end[waits[0]], opened[waits[1]]))
     return ready

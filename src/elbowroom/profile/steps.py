@@ -63,7 +63,7 @@ class Steps(msgspec.Struct, frozen=True, kw_only=True):
     `pattern`: its calls, empty for marks. `edges`: (count + 1,) times where steps begin and end.
     """
 
-    found_by: Literal["marks", "pattern"]
+    recognised_by: Literal["marks", "pattern"]
     node: int
     ranks: int
     count: int
@@ -96,29 +96,29 @@ def find_steps(analysis: Analysis, *, of_all_ranks: bool = False) -> StepSearch:
     ranks = [rank.rank for rank in analysis.profile.ranks if of_all_ranks or rank.node == node]
     if not ranks:
         return StepSearch(steps=None, reason="no rank of the node that sends most left a file")
-    seen = _View(node, np.array(ranks))
+    view = _View(node, np.array(ranks))
     own = analysis.profile.events.of_rank(ranks[0])
     edges = _marked(own)
     if edges is not None:
         marks = {rank: _marked(analysis.profile.events.of_rank(rank)) for rank in ranks}
-        return StepSearch(steps=_steps(analysis, seen, _Edges(edges, marks), "marks", ()))
+        return StepSearch(steps=_steps(analysis, view, _Edges(edges, marks), "marks", ()))
     tokens = _tokens(own)
     if not len(tokens.rank):
         return StepSearch(steps=None, reason=f"rank {ranks[0]} never communicated")
-    found = find_period(_codes(tokens))
-    if found is None:
+    period = find_period(_codes(tokens))
+    if period is None:
         return StepSearch(
             steps=None,
             reason=f"no sequence of calls of rank {ranks[0]} repeats for most of the time; call "
             "MPI_Pcontrol(1) at the begin of each step",
         )
-    edges, first = _boundaries(own, tokens, found.length, found.first, found.end)
+    edges, first = _boundaries(own, tokens, period.length, period.first, period.end)
     if len(edges) < 3:
         return StepSearch(steps=None, reason="fewer than two whole steps were recorded")
-    names = tuple(tokens.names[call] for call in tokens.call[first : first + found.length])
-    repeated = {rank: _repeated(analysis.profile.events.of_rank(rank), found.length) for rank in ranks[1:]}
+    names = tuple(tokens.names[call] for call in tokens.call[first : first + period.length])
+    repeated = {rank: _repeated(analysis.profile.events.of_rank(rank), period.length) for rank in ranks[1:]}
     each = _Edges(edges, {ranks[0]: edges, **repeated})
-    return StepSearch(steps=_steps(analysis, seen, each, "pattern", names))
+    return StepSearch(steps=_steps(analysis, view, each, "pattern", names))
 
 
 class _View(NamedTuple):
@@ -172,8 +172,8 @@ def _tokens(own: Events) -> Events:
 def _repeated(own: Events, length: int) -> Floats | None:
     """Edges of the steps of a rank whose calls repeat after `length`; None where they do not."""
     tokens = _tokens(own)
-    found = repeats(_codes(tokens), length)
-    return None if found is None else _boundaries(own, tokens, found.length, found.first, found.end)[0]
+    period = repeats(_codes(tokens), length)
+    return None if period is None else _boundaries(own, tokens, period.length, period.first, period.end)[0]
 
 
 def _codes(tokens: Events) -> Ints:
@@ -201,23 +201,23 @@ def _boundaries(own: Events, tokens: Events, length: int, first: int, end: int) 
 
 def _steps(
     analysis: Analysis,
-    seen: _View,
+    view: _View,
     each: _Edges,
-    found_by: Literal["marks", "pattern"],
+    recognised_by: Literal["marks", "pattern"],
     pattern: tuple[str, ...],
 ) -> Steps:
     network, spans, edges = analysis.network, analysis.on_network, each.shown
-    outside = complement(analysis.in_mpi, seen.ranks, float(edges[0]), float(edges[-1]))
-    own = np.isin(spans.group, seen.ranks)
-    sent, received = (np.isin(network.rank, seen.ranks) & (network.out == out) for out in (True, False))
+    outside = complement(analysis.in_mpi, view.ranks, float(edges[0]), float(edges[-1]))
+    own = np.isin(spans.group, view.ranks)
+    sent, received = (np.isin(network.rank, view.ranks) & (network.out == out) for out in (True, False))
     computed = np.stack([
-        outside.covered(np.full(len(edges) - 1, rank), edges[:-1], edges[1:]) for rank in seen.ranks
+        outside.covered(np.full(len(edges) - 1, rank), edges[:-1], edges[1:]) for rank in view.ranks
     ])  # fmt: skip
     of_each = np.median(computed, axis=1)
     return Steps(
-        found_by=found_by,
-        node=seen.node,
-        ranks=len(seen.ranks),
+        recognised_by=recognised_by,
+        node=view.node,
+        ranks=len(view.ranks),
         count=len(edges) - 1,
         pattern=pattern,
         edges=tuple(edges.tolist()),
@@ -230,7 +230,7 @@ def _steps(
         received=_typical(
             _of_ranks(network.rank[received], network.posted[received], network.bytes[received], each)
         ),
-        inside=_typical(_inside(analysis, seen.ranks, each)),
+        inside=_typical(_inside(analysis, view.ranks, each)),
         sizes=_sizes(network.rank[sent], network.bytes[sent], network.posted[sent], each),
     )
 
@@ -312,8 +312,8 @@ def find_period(codes: Ints) -> Period | None:
     count = len(codes)
     if count < REPETITIONS:
         return None
-    found = (repeats(codes, length) for length in _candidates(codes))
-    return next((period for period in found if period is not None), None)
+    periods = (repeats(codes, length) for length in _candidates(codes))
+    return next((period for period in periods if period is not None), None)
 
 
 def repeats(codes: Ints, length: int) -> Period | None:

@@ -61,14 +61,14 @@ def find_waits(profile: Profile) -> Waits:
         ends = events.rank[waiting] * wide + events.end[waiting]
         order = np.argsort(ends, kind="stable")
         at = np.searchsorted(ends[order], events.rank[spans] * wide + events.end[spans])
-        found = waiting[order[np.minimum(at, len(order) - 1)]]
+        waits = waiting[order[np.minimum(at, len(order) - 1)]]
         inside = (
             (at < len(order))
-            & (events.rank[found] == events.rank[spans])
-            & (events.begin[found] <= events.end[spans])
-            & (events.begin[found] >= events.begin[spans])
+            & (events.rank[waits] == events.rank[spans])
+            & (events.begin[waits] <= events.end[spans])
+            & (events.begin[waits] >= events.begin[spans])
         )
-        call[spans[inside]] = found[inside]
+        call[spans[inside]] = waits[inside]
     begin = np.where(call >= 0, events.begin[np.maximum(call, 0)], events.end) if len(call) else call
     return Waits(
         call=call,

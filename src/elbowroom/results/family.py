@@ -115,9 +115,9 @@ def chance(kept: Kept, repetitions: int) -> float:
 
 def rejected(chances: Mapping[Key, float], level: float = 1 - CONFIDENCE) -> list[Key]:
     """The keys whose probabilities are too small for `level` in the family of all, the smallest first."""
-    found: list[Key] = []
+    significant: list[Key] = []
     for key in sorted(chances, key=lambda key: chances[key]):
-        if chances[key] > level / (len(chances) - len(found)):
+        if chances[key] > level / (len(chances) - len(significant)):
             break
-        found.append(key)
-    return found
+        significant.append(key)
+    return significant

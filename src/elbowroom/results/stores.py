@@ -112,12 +112,12 @@ def store_factor(results: Sequence[PointResult]) -> StoreFactor | None:
     """That of the machine of these points, whose computing cores all use memory of their own socket: the
     narrowest that was measured, or why none was. None if they have no kernel with both kinds of stores.
     """
-    found = []
+    factors = []
     for plain, non_temporal in STORE_PAIRS:
         places = _rates(results, plain), _rates(results, non_temporal)
-        found += [infer(plain, places[0][at], places[1][at]) for at in places[0] if at in places[1]]
-    measured = [one for one in found if one.source == "measured"]
-    return min(measured, key=lambda one: one.width or 0.0) if measured else found[0] if found else None
+        factors += [infer(plain, places[0][at], places[1][at]) for at in places[0] if at in places[1]]
+    measured = [one for one in factors if one.source == "measured"]
+    return min(measured, key=lambda one: one.width or 0.0) if measured else factors[0] if factors else None
 
 
 def _rates(results: Sequence[PointResult], kernel: Kernel) -> dict[object, dict[int, Summary]]:

@@ -166,7 +166,7 @@ def disturbances(windows: Sequence[Window]) -> tuple[Disturbance, ...]:
     scatter = float(np.median(np.abs(lower - middle)))
     limit = middle + max(FAR * scatter, middle)
     stalls = [_stalls(window, middle, limit) for window in windows]
-    lengths = np.concatenate([found for _, found in stalls])
+    lengths = np.concatenate([one for _, one in stalls])
     if not len(lengths):
         return ()
     return tuple(_disturbance(stalls, low, high) for low, high in _classes(stalls, lengths))
@@ -181,8 +181,8 @@ def _classes(stalls: Sequence[tuple[Floats, Floats]], lengths: Floats) -> list[t
     classes: list[tuple[float, float, float | None]] = []
     for octave in octaves[::-1].tolist():
         low, high = OCTAVE**octave, OCTAVE ** (octave + 1)
-        found = _period(_chosen(stalls, low, high)[0])
-        period = None if found is None else found[0].value
+        result = _period(_chosen(stalls, low, high)[0])
+        period = None if result is None else result[0].value
         if classes and classes[-1][0] == high and _same(classes[-1][2], period):
             classes[-1] = (low, classes[-1][1], period)
         else:
@@ -198,9 +198,9 @@ def _same(first: float | None, second: float | None) -> bool:
 
 def _chosen(stalls: Sequence[tuple[Floats, Floats]], low: float, high: float) -> tuple[list[Floats], Floats]:
     """Begins, by window, and lengths of stalls that are `low` to `high` long."""
-    masks = [(found >= low) & (found < high) for _, found in stalls]
+    masks = [(lengths >= low) & (lengths < high) for _, lengths in stalls]
     begins = [begin[mask] for (begin, _), mask in zip(stalls, masks, strict=True)]
-    return begins, np.concatenate([found[mask] for (_, found), mask in zip(stalls, masks, strict=True)])
+    return begins, np.concatenate([lengths[mask] for (_, lengths), mask in zip(stalls, masks, strict=True)])
 
 
 def _stalls(window: Window, middle: float, limit: float) -> tuple[Floats, Floats]:
@@ -220,8 +220,8 @@ def _stalls(window: Window, middle: float, limit: float) -> tuple[Floats, Floats
 
 def _disturbance(stalls: Sequence[tuple[Floats, Floats]], low: float, high: float) -> Disturbance:
     begins, lengths = _chosen(stalls, low, high)
-    found = _period(begins)
-    period, follows = (None, np.ones(len(lengths), dtype=bool)) if found is None else found
+    result = _period(begins)
+    period, follows = (None, np.ones(len(lengths), dtype=bool)) if result is None else result
     return Disturbance(
         count=len(lengths),
         length=_median(np.sort(lengths[follows])),
@@ -232,10 +232,10 @@ def _disturbance(stalls: Sequence[tuple[Floats, Floats]], low: float, high: floa
 
 def _median(ordered: Floats) -> Interval:
     """The median, from end to end of the lengths where they are too few for an interval."""
-    found = _percentile(ordered, 50.0, len(ordered), CONFIDENCE)
+    median = _percentile(ordered, 50.0, len(ordered), CONFIDENCE)
     value = float(np.median(ordered))
-    low = float(ordered[0]) if found.low is None else min(found.low, value)
-    high = float(ordered[-1]) if found.high is None else max(found.high, value)
+    low = float(ordered[0]) if median.low is None else min(median.low, value)
+    high = float(ordered[-1]) if median.high is None else max(median.high, value)
     return Interval(value=value, low=low, high=high)
 
 

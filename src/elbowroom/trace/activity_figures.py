@@ -63,7 +63,7 @@ def over_time(activity: Activity, bins: int) -> ActivityOverTime:
     """What the tasks and workers did in each of so many bins of time."""
     edges = np.linspace(0, max(activity.duration, 1), bins + 1)
     tasks = activity.tasks
-    begun = _before(tasks.start, edges[1:])
+    started = _before(tasks.start, edges[1:])
     busy = _shares(activity, edges, (TASK,))
     communicating = np.clip(_shares(activity, edges, CATEGORIES), 0, 1 - np.clip(busy, 0, 1))
     idle = None
@@ -79,9 +79,9 @@ def over_time(activity: Activity, bins: int) -> ActivityOverTime:
         messages=len(activity.communications.message),
         duration_ns=activity.duration,
         bin_ns=float(edges[1] - edges[0]),
-        submitted=_waiting(tasks.submitted, begun, edges),
-        ready=_waiting(tasks.ready, begun, edges),
-        running=tuple((begun - _before(tasks.end, edges[1:])).tolist()),
+        submitted=_waiting(tasks.submitted, started, edges),
+        ready=_waiting(tasks.ready, started, edges),
+        running=tuple((started - _before(tasks.end, edges[1:])).tolist()),
         in_tasks=tuple(means.tolist()),
         in_communication=tuple(_mean(communicating, bins)),
         idle=None if idle is None else tuple(_mean(idle, bins)),
@@ -103,11 +103,11 @@ def _before(times: Ints, moments: Floats) -> Ints:
     return np.searchsorted(np.sort(times[times != UNKNOWN]), moments, side="right").astype(np.int64)
 
 
-def _waiting(times: Ints, begun: Ints, edges: Floats) -> tuple[int, ...] | None:
+def _waiting(times: Ints, started: Ints, edges: Floats) -> tuple[int, ...] | None:
     """How many have that time behind them and have not begun; None where it was not recorded."""
     if not (times != UNKNOWN).any():
         return None
-    return tuple(np.maximum(_before(times, edges[1:]) - begun, 0).tolist())
+    return tuple(np.maximum(_before(times, edges[1:]) - started, 0).tolist())
 
 
 def _shares(activity: Activity, edges: Floats, categories: Sequence[str]) -> Floats:
@@ -132,28 +132,28 @@ def _imbalance(busy: Floats) -> list[float | None]:
     ]
 
 
-def activity_figures(activity: Activity, told: ActivityOverTime) -> list[Figure]:
+def activity_figures(activity: Activity, over_time: ActivityOverTime) -> list[Figure]:
     """Tasks, states of workers, utilisation and imbalance, durations of messages, exits of barriers."""
     figures = []
-    if told.tasks:
-        figures += [_task_figure(told), _state_figure(told), _balance_figure(told)]
-    if told.messages:
+    if over_time.tasks:
+        figures += [_task_figure(over_time), _state_figure(over_time), _balance_figure(over_time)]
+    if over_time.messages:
         figures.append(_message_figure(activity))
     if activity.exits.size:
         figures.append(exits_figure(activity.exits, activity.ranks))
     return figures
 
 
-def _middles(told: ActivityOverTime) -> tuple[float, ...]:
-    return tuple((place + 0.5) * told.bin_ns / _SECOND for place in range(len(told.running)))
+def _middles(over_time: ActivityOverTime) -> tuple[float, ...]:
+    return tuple((place + 0.5) * over_time.bin_ns / _SECOND for place in range(len(over_time.running)))
 
 
-def _task_figure(told: ActivityOverTime) -> Figure:
-    ends = tuple((place + 1) * told.bin_ns / _SECOND for place in range(len(told.running)))
+def _task_figure(over_time: ActivityOverTime) -> Figure:
+    ends = tuple((place + 1) * over_time.bin_ns / _SECOND for place in range(len(over_time.running)))
     curves: tuple[tuple[str, Hue, tuple[int, ...] | None], ...] = (
-        ("submitted, not begun", "black", told.submitted),
-        ("ready, not begun", "blue", told.ready),
-        ("running", "red", told.running),
+        ("submitted, not begun", "black", over_time.submitted),
+        ("ready, not begun", "blue", over_time.ready),
+        ("running", "red", over_time.running),
     )
     return Figure(
         name="tasks",
@@ -168,20 +168,20 @@ def _task_figure(told: ActivityOverTime) -> Figure:
     )
 
 
-def _state_figure(told: ActivityOverTime) -> Figure:
+def _state_figure(over_time: ActivityOverTime) -> Figure:
     rest: tuple[tuple[str, Hue, Sequence[float]], ...] = (
-        (("elsewhere: runtime, waiting, idle", "black", told.elsewhere),)
-        if told.idle is None
-        else (("idle", "black", told.idle), ("elsewhere: runtime, waiting", "blue", told.elsewhere))
+        (("elsewhere: runtime, waiting, idle", "black", over_time.elsewhere),)
+        if over_time.idle is None
+        else (("idle", "black", over_time.idle), ("elsewhere: runtime, waiting", "blue", over_time.elsewhere))
     )
     states: tuple[tuple[str, Hue, Sequence[float]], ...] = (
-        ("in tasks", "red", told.in_tasks),
-        ("in communication", "blue", told.in_communication),
+        ("in tasks", "red", over_time.in_tasks),
+        ("in communication", "blue", over_time.in_communication),
         *rest,
     )
     return Figure(
         name="states",
-        title=f"States of {told.workers} workers over time",
+        title=f"States of {over_time.workers} workers over time",
         x=_TIME,
         left=Axis(label="Share of the workers' time"),
         series=tuple(
@@ -190,7 +190,7 @@ def _state_figure(told: ActivityOverTime) -> Figure:
                 hue=hue,
                 style="line",
                 drawn="area",
-                x=_middles(told),
+                x=_middles(over_time),
                 y=tuple(values),
                 value="share",
             )
@@ -199,8 +199,8 @@ def _state_figure(told: ActivityOverTime) -> Figure:
     )
 
 
-def _balance_figure(told: ActivityOverTime) -> Figure:
-    known = [(x, y) for x, y in zip(_middles(told), told.imbalance, strict=True) if y is not None]
+def _balance_figure(over_time: ActivityOverTime) -> Figure:
+    known = [(x, y) for x, y in zip(_middles(over_time), over_time.imbalance, strict=True) if y is not None]
     return Figure(
         name="balance",
         title="Utilisation and imbalance over time",
@@ -208,7 +208,7 @@ def _balance_figure(told: ActivityOverTime) -> Figure:
         left=Axis(label="Utilisation of the workers", reach=1.0),
         right=Axis(label="Imbalance: busiest worker / mean - 1"),
         series=(
-            _line("utilisation", "blue", _middles(told), told.in_tasks),
+            _line("utilisation", "blue", _middles(over_time), over_time.in_tasks),
             msgspec.structs.replace(
                 _line("imbalance", "red", [x for x, _ in known], [y for _, y in known]), axis="right"
             ),

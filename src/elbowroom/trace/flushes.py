@@ -113,7 +113,7 @@ def find_flushes(activity: Activity, events: Block) -> tuple[Flush, ...]:
     own = [index for index, kind in enumerate(job.types) if kind.name == FLUSH]
     spans = events[np.isin(events["kind"], (BEGIN, END))]
     is_flush = np.isin(spans["type"], own)
-    found = []
+    flushes = []
     for thread in np.unique(spans["thread"][is_flush]):
         of_thread = spans["thread"] == thread
         begins = spans["time"][of_thread & is_flush & (spans["kind"] == BEGIN)]
@@ -121,7 +121,7 @@ def find_flushes(activity: Activity, events: Block) -> tuple[Flush, ...]:
         for begin, end in zip(begins, ends, strict=False):
             before = spans[of_thread & ~is_flush & (spans["time"] <= begin)]
             kind = _innermost(before)
-            found.append(
+            flushes.append(
                 Flush(
                     rank=job.ranks[job.threads[thread].rank].rank,
                     thread=job.threads[thread].name,
@@ -132,7 +132,7 @@ def find_flushes(activity: Activity, events: Block) -> tuple[Flush, ...]:
                     others_in_tasks=_others_in_tasks(activity, int(thread), np.array([begin, end], float)),
                 )
             )
-    return tuple(sorted(found, key=lambda flush: flush.begin_s))
+    return tuple(sorted(flushes, key=lambda flush: flush.begin_s))
 
 
 def _innermost(spans: Block) -> int | None:
@@ -262,7 +262,7 @@ def _by_time(costs: FlushCosts) -> Figure:
         ("in communication", "blue"),
         ("elsewhere", "black"),
     )
-    found = [(run, flush) for run in costs.runs for flush in run.flushes]
+    flushes = [(run, flush) for run in costs.runs for flush in run.flushes]
     return Figure(
         name="times",
         title="When flushes were, and what their runs lost",
@@ -274,12 +274,12 @@ def _by_time(costs: FlushCosts) -> Figure:
                 hue=hue,
                 style="line",
                 drawn="points",
-                x=tuple(flush.begin_s for _, flush in found if where_of(flush) == name),
-                y=tuple(100 * run.lost for run, flush in found if where_of(flush) == name),
+                x=tuple(flush.begin_s for _, flush in flushes if where_of(flush) == name),
+                y=tuple(100 * run.lost for run, flush in flushes if where_of(flush) == name),
                 value="lost performance",
             )
             for name, hue in kinds
-            if any(where_of(flush) == name for _, flush in found)
+            if any(where_of(flush) == name for _, flush in flushes)
         ),
     )
 

@@ -35,7 +35,7 @@ LIMIT = 0.05
 LEAST = FEWEST
 """Minimum number of repetitions for an interval."""
 
-NOBODYS = "none"
+NO_CATEGORIES = "none"
 """An empty list of categories: everything is off."""
 
 State = Literal["trusted", "costly", "undecided", "lost"]
@@ -119,12 +119,12 @@ class Overhead(msgspec.Struct, frozen=True, kw_only=True):
 def sets_of(categories: Sequence[str]) -> tuple[Set, ...]:
     """The sets that tell what each of these categories costs: none, off, each alone, all."""
     alone = [Set(name, (name,)) for name in categories] if len(categories) > 1 else []
-    return (Set(NONE, ()), Set(OFF, (NOBODYS,)), *alone, Set(ALL, None))
+    return (Set(NONE, ()), Set(OFF, (NO_CATEGORIES,)), *alone, Set(ALL, None))
 
 
 def parse_sets(text: str) -> tuple[Set, ...]:
     """The sets of `mpi;mpi,task`, and none, off and all beside them."""
-    sets = [Set(NONE, ()), Set(OFF, (NOBODYS,))]
+    sets = [Set(NONE, ()), Set(OFF, (NO_CATEGORIES,))]
     for part in text.split(";"):
         names = tuple(word.strip() for word in part.split(","))
         if not all(names):

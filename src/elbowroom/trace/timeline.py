@@ -230,11 +230,11 @@ _SHADES = (0.0, 0.42, -0.34, 0.68)
 """How far a colour goes to white (or to black, below zero) when its family is used up."""
 
 
-def of_types(job: TracedJob, begun: Sequence[int], events: Sequence[int]) -> list[tuple[str, str]]:
-    """For each type its colour on a light and on a dark page. `begun` and `events` are how many of each there
-    are: of a category, those that last and are many get the colours that differ most.
+def of_types(job: TracedJob, begins: Sequence[int], events: Sequence[int]) -> list[tuple[str, str]]:
+    """Colours of each type on a light and on a dark page. `begins` and `events`: how many of each there are.
+    In a category, the frequent types that last get the colours that differ most.
     """
-    order = sorted(range(len(job.types)), key=lambda at: (not begun[at], -events[at], at))
+    order = sorted(range(len(job.types)), key=lambda at: (not begins[at], -events[at], at))
     used: dict[str, int] = {}
     colours = {}
     for at in order:
@@ -304,7 +304,7 @@ def timeline_page(
     shown = collect(stream, begin_ns, end_ns, categories)
     places, data, compressed = pack(shown)
     job = shown.job
-    counts, begun = _of_types(shown)
+    counts, begins = _of_types(shown)
     facts = {
         "title": title,
         "events": len(shown.events),
@@ -316,7 +316,7 @@ def timeline_page(
         "categories": job.categories,
         "types": [
             {"name": kind.name, "category": kind.category, "fields": kind.fields, "colours": pair}
-            for kind, pair in zip(job.types, of_types(job, begun, counts), strict=True)
+            for kind, pair in zip(job.types, of_types(job, begins, counts), strict=True)
         ],
         "ranks": [
             {"rank": rank.rank, "host": rank.host, "there": rank.there, "ended": rank.ended}
@@ -342,7 +342,7 @@ def timeline_page(
         summary=_summary(shown),
         notes=_notes(shown, begin_ns, end_ns, categories),
         warnings=job.warnings,
-        counts=_counts(job, counts, begun),
+        counts=_counts(job, counts, begins),
     )
     return page
 
@@ -397,14 +397,14 @@ def _notes(shown: Shown, begin_ns: int | None, end_ns: int | None, categories: C
 def _of_types(shown: Shown) -> tuple[list[int], list[int]]:
     """How many events of each type there are, and how many of them begin something."""
     types, many = shown.events["type"], len(shown.job.types)
-    begun = types[shown.events["kind"] == BEGIN]
-    return np.bincount(types, minlength=many).tolist(), np.bincount(begun, minlength=many).tolist()
+    begins = types[shown.events["kind"] == BEGIN]
+    return np.bincount(types, minlength=many).tolist(), np.bincount(begins, minlength=many).tolist()
 
 
-def _counts(job: TracedJob, counts: list[int], begun: list[int]) -> list[tuple[str, str, str, str]]:
+def _counts(job: TracedJob, counts: list[int], begins: list[int]) -> list[tuple[str, str, str, str]]:
     """Type, category, events and begun of each type that has events."""
     return [
-        (kind.name, job.category(kind), _number(counts[index]), _number(begun[index]))
+        (kind.name, job.category(kind), _number(counts[index]), _number(begins[index]))
         for index, kind in enumerate(job.types)
         if counts[index]
     ]

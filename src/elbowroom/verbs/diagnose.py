@@ -224,7 +224,7 @@ def _other_bound(diagnosis: Diagnosis) -> str:
 def _steps(diagnosis: Diagnosis) -> str:
     steps = diagnosis.steps
     ranks = plural(steps.ranks, "rank")
-    how = "marks" if steps.found_by == "marks" else "a pattern of calls"
+    how = "marks" if steps.recognised_by == "marks" else "a pattern of calls"
     received = format_size(round(steps.bytes_received or steps.bytes_sent))
     verb = "exchange" if steps.inside else "receive" if steps.bytes_received else "send"
     return (

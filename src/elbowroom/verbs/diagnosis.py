@@ -52,7 +52,7 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
     inside it.
     """
 
-    found_by: Literal["marks", "pattern"]
+    recognised_by: Literal["marks", "pattern"] = msgspec.field(name="found_by")
     count: int
     node: str
     ranks: int
@@ -245,7 +245,7 @@ def _diagnosis(
 def _step_facts(profiled: ProfiledSteps, job: ProfiledJob) -> StepFacts:
     steps = profiled.steps
     return StepFacts(
-        found_by=steps.found_by,
+        recognised_by=steps.recognised_by,
         count=steps.count,
         node=profiled.analysis.profile.names[steps.node],
         ranks=steps.ranks,

@@ -153,7 +153,7 @@ class RunPlan(Verb):
         from elbowroom.measure import campaign
 
         started = time.monotonic()
-        folder, results = campaign.start(msgspec.structs.replace(self._request(), begun=started), self.tell)
+        folder, results = campaign.start(msgspec.structs.replace(self._request(), start=started), self.tell)
         if self.trace:
             traces = campaign.traces_of(folder.path)
             self.tell(f"recorded: {traces} (elbowroom trace merge {traces / '1'} -o timeline.html)")

@@ -92,7 +92,7 @@ class StudyPaper(Verb):
         from elbowroom.measure.campaign import stopped_by_signals
         from elbowroom.verbs.study_results import write_results
 
-        request = self._request() if self.resume is None else study.begun(self.resume)
+        request = self._request() if self.resume is None else study.request_of(self.resume)
         request = msgspec.structs.replace(request, patience=self.patience)
         done = study.conduct(request, self.tell)
         with stopped_by_signals(done.folder, "elbowroom study --resume"):

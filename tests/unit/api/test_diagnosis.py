@@ -151,7 +151,7 @@ def test_marks_make_the_steps(tmp_path: Path) -> None:
                 both = (begin + part * MS, begin + (part + 1) * MS, 1000, 1 - rank, "MPI_Sendrecv")
                 rows[rank] += [(*both, f.SENDRECV, f.CALL), (*both, f.RECEIVE, 0)]
     found = profiled_steps(on_one_node(tmp_path, rows))
-    assert (found.steps.found_by, found.steps.count, found.steps.received.mean) == ("marks", 19, 4000)
+    assert (found.steps.recognised_by, found.steps.count, found.steps.received.mean) == ("marks", 19, 4000)
 
 
 def no_steps(folder: Path) -> Path:

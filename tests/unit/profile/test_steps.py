@@ -37,7 +37,7 @@ def test_the_steps_of_a_stencil_are_its_exchanges(tmp_path: Path, noise: float) 
         job.exchange(1_000_000)
     steps = found(job, tmp_path)
     # Both ranks of a node send 1 MB: 2 ms at 1 GB/s.
-    assert (steps.found_by, steps.count) == ("pattern", 48)
+    assert (steps.recognised_by, steps.count) == ("pattern", 48)
     assert steps.computation.median == pytest.approx(0.010, rel=0.01 + noise / 4)
     assert steps.network.median == pytest.approx(0.002, rel=0.02)
     assert (steps.sent.median, steps.received.median) == (pytest.approx(2e6), pytest.approx(2e6))
@@ -92,7 +92,7 @@ def test_marks_of_the_program_are_the_steps(tmp_path: Path) -> None:
             job.compute(MS)
             job.alltoall(int(generator.integers(1, 100_000)))
     steps = found(job, tmp_path)
-    assert (steps.found_by, steps.count, steps.pattern) == ("marks", 9, ())
+    assert (steps.recognised_by, steps.count, steps.pattern) == ("marks", 9, ())
 
 
 @pytest.mark.parametrize("is_marked", [False, True])

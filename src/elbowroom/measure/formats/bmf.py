@@ -25,21 +25,21 @@ def text(results: Results) -> bytes:
     percentiles of tails, `comm-alone-p99-us`. What was not measured is left out: JSON has no comments.
     """
     points = measured(results, "bmf")
-    found: dict[str, dict[str, Metric]] = {}
+    named: dict[str, dict[str, Metric]] = {}
     for one in values(points):
         unit = _UNITS.get(one.summary.unit, "other")
         metric = Metric(value=one.summary.median, lower_value=one.summary.low, upper_value=one.summary.high)
-        found.setdefault(one.point.id, {})[f"{one.side}-{one.style}-{unit}"] = metric
+        named.setdefault(one.point.id, {})[f"{one.side}-{one.style}-{unit}"] = metric
     for point in points:
         for side in SIDES:
             kept = side_of(point, side).kept
             if kept is not None:
                 metric = Metric(value=kept.value, lower_value=kept.low, upper_value=kept.high)
-                found[point.id][f"{side}-kept"] = metric
+                named[point.id][f"{side}-kept"] = metric
     for tail in results.tails:
         for percentile in tail.tail.percentiles if tail.tail else ():
-            if percentile.value is not None and tail.point in found:
-                found[tail.point][f"comm-{tail.style}-p{percentile.percent:g}-us".replace(".", "-")] = Metric(
+            if percentile.value is not None and tail.point in named:
+                named[tail.point][f"comm-{tail.style}-p{percentile.percent:g}-us".replace(".", "-")] = Metric(
                     value=percentile.value, lower_value=percentile.low, upper_value=percentile.high
                 )
-    return encode(msgspec.to_builtins(found))
+    return encode(msgspec.to_builtins(named))

@@ -41,13 +41,13 @@ def text(results: Results, topology: str) -> bytes:
     UsageError where neither a kernel that uses memory nor messages were measured, or a node is not in the
     topology.
     """
-    found: dict[str, dict[Place, float]] = {}
+    by_name: dict[str, dict[Place, float]] = {}
     points = measured(results, "hwloc")
     for style in STYLES:
         for point in points:
             if point.workload.beside_messages and point.role != "control":
-                _collect(found, point, style)
-    if not found:
+                _collect(by_name, point, style)
+    if not by_name:
         raise UsageError(
             "has no bandwidth of memory or of messages",
             field="format",
@@ -63,7 +63,7 @@ def text(results: Results, topology: str) -> bytes:
     machine = next(root.iter("object"))
     machine.insert(0, ElementTree.Element("info", name="MeasuredBy", value=source(results)))
     at = _position(root)
-    for name, values in sorted(found.items()):
+    for name, values in sorted(by_name.items()):
         root.insert(at, _attribute(name, values, nodes, results.machine))
         at += 1
     ElementTree.indent(root)
@@ -71,12 +71,12 @@ def text(results: Results, topology: str) -> bytes:
     return _DOCTYPE + whole + b"\n"
 
 
-def _collect(found: dict[str, dict[Place, float]], point: PointResult, style: Style) -> None:
+def _collect(by_name: dict[str, dict[Place, float]], point: PointResult, style: Style) -> None:
     kernel = find(point.kernel)
     comp: Summary | None = getattr(point.comp, style)
     if comp is not None and kernel is not None and kernel.moves_memory and point.comp_cores:
         _keep(
-            found,
+            by_name,
             ATTRIBUTES["comp", style],
             (point.comp_node, point.comp_cores),
             comp.median * 1e6 / _MIB,
@@ -86,12 +86,12 @@ def _collect(found: dict[str, dict[Place, float]], point: PointResult, style: St
     name = "" if comm is None else ATTRIBUTES.get((comm.unit, style), "")
     if comm is not None and name and point.comm_core >= 0:
         factor = 1e3 if comm.unit == "us" else 1e6 / _MIB
-        _keep(found, name, (point.comm_node, (point.comm_core,)), comm.median * factor, style)
+        _keep(by_name, name, (point.comm_node, (point.comm_core,)), comm.median * factor, style)
 
 
-def _keep(found: dict[str, dict[Place, float]], name: str, place: Place, value: float, style: Style) -> None:
+def _keep(names: dict[str, dict[Place, float]], name: str, place: Place, value: float, style: Style) -> None:
     """The best of several kernels and sizes alone, the worst together."""
-    values = found.setdefault(name, {})
+    values = names.setdefault(name, {})
     largest = ("Latency" in name) == (style == "together")
     values[place] = (max if largest else min)(values.get(place, value), value)
 

@@ -135,7 +135,7 @@ def progress_share(parts: Account) -> Floats:
     return 1.0 - parts.rest / hidable
 
 
-def reason_of(found: tuple[Loss, ...], parts: Account, clock_bound: float = 0.0) -> Reason:
+def reason_of(candidates: tuple[Loss, ...], parts: Account, clock_bound: float = 0.0) -> Reason:
     """The reason that costs most, of those that count; `none` if none does.
 
     A loss counts if its whole interval is above 0 and it is at least NAMED of the shorter side alone;
@@ -149,5 +149,7 @@ def reason_of(found: tuple[Loss, ...], parts: Account, clock_bound: float = 0.0)
         "late": max(NAMED * min(message, computation), clock_bound),
         "tail": NAMED_TAIL * computation,
     }
-    counted = [loss for loss in found if loss.seconds.above(0.0) and loss.seconds.value >= least[loss.reason]]
+    counted = [
+        loss for loss in candidates if loss.seconds.above(0.0) and loss.seconds.value >= least[loss.reason]
+    ]
     return max(counted, key=lambda loss: loss.seconds.value).reason if counted else "none"

@@ -71,7 +71,7 @@ def measures(
     serial = message + computation
     shorter, longer = np.minimum(message, computation), np.maximum(message, computation)
     parts = account(samples, drawn)
-    found = losses(parts, progressed=progressed)
+    all_losses = losses(parts, progressed=progressed)
     return OverlapMeasures(
         message=_interval(message),
         computation=_interval(computation),
@@ -84,8 +84,8 @@ def measures(
         kept_comp=_interval(parts.computation / parts.computing),
         kept_comm=_interval(parts.message / (parts.message + parts.rest)),
         progressed=_interval(progress_share(parts)),
-        reason=reason_of(found, parts, samples.clock_bound),
-        losses=found,
+        reason=reason_of(all_losses, parts, samples.clock_bound),
+        losses=all_losses,
         clock_bound=samples.clock_bound,
     )
 

@@ -53,12 +53,12 @@ class ProcessFacts:
 
     def titles(self, processes: Iterable[Any], otherwise: str) -> dict[Any, str]:
         """A name for each process that no other has."""
-        found = {
+        names = {
             one: self.labels.get(one) or self.names.get(one) or f"{otherwise} {one}"
             for one in dict.fromkeys(processes)
         }
-        texts = list(found.values())
-        return {one: text if texts.count(text) == 1 else f"{text} ({one})" for one, text in found.items()}
+        texts = list(names.values())
+        return {one: text if texts.count(text) == 1 else f"{text} ({one})" for one, text in names.items()}
 
 
 def of_host(classes: Sequence[EventClass], *, device: bool, backends: str) -> tuple[list[EventClass], str]:
@@ -70,7 +70,7 @@ def of_host(classes: Sequence[EventClass], *, device: bool, backends: str) -> tu
     by_device = any(_ON_DEVICE.match(one.name) for one in classes) or _ON_DEVICE.search(backends) is not None
     launching = any(meaning(one.category) == "launch" and is_launch(one.name) for one in classes)
     used = device or by_device or launching
-    found = []
+    operations = []
     for one in classes:
         stated = meaning(one.category)
         category = one.category
@@ -79,9 +79,9 @@ def of_host(classes: Sequence[EventClass], *, device: bool, backends: str) -> tu
         elif one.category in HOST or not stated:
             launches = used or (annotated and _OPERATIONS.match(one.name))
             category = LAUNCHED if launches else category
-        found.append(msgspec.structs.replace(one, category=category))
-    launched = used and not device and any(one.category == LAUNCHED for one in found)
-    return found, _WITHOUT_DEVICE if launched else ""
+        operations.append(msgspec.structs.replace(one, category=category))
+    launched = used and not device and any(one.category == LAUNCHED for one in operations)
+    return operations, _WITHOUT_DEVICE if launched else ""
 
 
 def backends_of(stated: Any) -> str:

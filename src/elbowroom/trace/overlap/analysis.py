@@ -67,16 +67,16 @@ def analyse(
         raise UsageError(
             "has no events with a duration", field="trace", value=", ".join(files), hint="record it again"
         )
-    found = recognise(events, patterns)
+    recognised = recognise(events, patterns)
     if between_calls:
-        events = with_gaps(events, np.isin(found.side, (COMMUNICATION, WAITING)))
-        found = recognise(events, patterns)
+        events = with_gaps(events, np.isin(recognised.side, (COMMUNICATION, WAITING)))
+        recognised = recognise(events, patterns)
     cut = slices(events)
     computing, communicating, waiting = (
-        of_side(events, found.side, cut, side) for side in (COMPUTATION, COMMUNICATION, WAITING)
+        of_side(events, recognised.side, cut, side) for side in (COMPUTATION, COMMUNICATION, WAITING)
     )
-    counts = _Counts(*count(events, found, cut))
-    _check_sides(events, found, counts, computing, communicating, files)
+    counts = _Counts(*count(events, recognised, cut))
+    _check_sides(events, recognised, counts, computing, communicating, files)
     comp = exposure(events, computing, communicating)
     comm = exposure(events, communicating, computing)
     steps = find_steps(events, steps_of(events, patterns))
@@ -105,7 +105,7 @@ class _Counts:
 
 def _check_sides(
     events: Events,
-    found: Recognised,
+    recognised: Recognised,
     counts: _Counts,
     computing: SideSlices,
     communicating: SideSlices,
@@ -116,7 +116,7 @@ def _check_sides(
         if not len(side.cut.owner):
             calls = ", or count the time between calls: --between-calls" if side is computing else ""
             what = f"has no {word} that is recognised ({len(events)} events{_instead(counts)})"
-            if side is communicating and (launched := _launched(events, found)):
+            if side is communicating and (launched := _launched(events, recognised)):
                 what = f"has no {word} that is recognised: {launched}"
             hint = f"name it with --{word} PATTERN{calls}"
             raise UsageError(what, field="trace", value=", ".join(files), hint=hint)
@@ -136,10 +136,10 @@ def _instead(counts: _Counts) -> str:
     return "".join(f"; {part}" for part in parts)
 
 
-def _launched(events: Events, found: Recognised) -> str:
+def _launched(events: Events, recognised: Recognised) -> str:
     """Where the host launches communication, but no device was recorded."""
     named = np.array([communicates(one.name) for one in events.classes], dtype=bool)[events.kind]
-    there = named & (found.of_kind("launch") | found.of_kind("annotation"))
+    there = named & (recognised.of_kind("launch") | recognised.of_kind("annotation"))
     if not there.any():
         return ""
     names = [events.classes[number].name for number in np.unique(events.kind[there]).tolist()]

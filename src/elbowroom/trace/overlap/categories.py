@@ -69,8 +69,8 @@ def meaning(category: str) -> str:
     `unknown`. Of several, separated by commas, the first that is known.
     """
     words = [word.strip().lower() for word in category.split(",")]
-    found = [_meaning(word) for word in words if word]
-    return next((one for one in found if one != "unknown"), "unknown" if found else "")
+    meanings = [_meaning(word) for word in words if word]
+    return next((one for one in meanings if one != "unknown"), "unknown" if meanings else "")
 
 
 def _meaning(word: str) -> str:

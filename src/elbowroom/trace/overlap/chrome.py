@@ -34,8 +34,8 @@ class _Groups(dict[Any, bool | None]):
     """Whether events of a category are on a device; None: their lane says it."""
 
     def __missing__(self, category: Any) -> bool | None:
-        found = self[category] = on_device(str(category))
-        return found
+        answer = self[category] = on_device(str(category))
+        return answer
 
 
 class _Table:
@@ -177,15 +177,16 @@ class _Table:
         there = [
             self._on_device(None, key[4][0]) if isinstance(key[4], tuple) else key[4] for key in self.classes
         ]
-        found = [_event_class(key, device=on) for key, on in zip(self.classes, there, strict=True)]
-        hosts = [one for one, on in zip(found, there, strict=True) if not on]
+        classes = [_event_class(key, device=on) for key, on in zip(self.classes, there, strict=True)]
+        hosts = [one for one, on in zip(classes, there, strict=True) if not on]
         resolved, note = of_host(
             hosts, device=device, backends=backends_of(trace.about.get("distributedInfo"))
         )
         rest = iter(resolved)
         numbers = Numbering()
         number = np.array(
-            [numbers[one if on else next(rest)] for one, on in zip(found, there, strict=True)], dtype=np.int64
+            [numbers[one if on else next(rest)] for one, on in zip(classes, there, strict=True)],
+            dtype=np.int64,
         )
         kind = self.kind.whole()
         return list(numbers), number[kind] if len(kind) else kind, note

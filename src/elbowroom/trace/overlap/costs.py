@@ -22,7 +22,7 @@ compared.
 
 def cost_of(
     events: Events,
-    found: Exposure,
+    exposure: Exposure,
     rows: Sequence[Row],
     active: Mapping[int, Spans],
     ranks: Sequence[int],
@@ -34,8 +34,8 @@ def cost_of(
     time: what they share is divided by how many of them are active, on average. The rows' intervals are
     independent: their widths are added in squares.
     """
-    weight = _per_rank(events, found, active) / len(ranks) / NS
-    shared = found.shared * weight
+    weight = _per_rank(events, exposure, active) / len(ranks) / NS
+    shared = exposure.shared * weight
     total = float(shared.sum())
     known, value, below, above = 0.0, 0.0, 0.0, 0.0
     for row in rows:
@@ -51,25 +51,25 @@ def cost_of(
     return Interval(value=value, low=value - math.sqrt(below), high=value + math.sqrt(above)), known / total
 
 
-def most_of(events: Events, found: Exposure, active: Mapping[int, Spans], ranks: Sequence[int]) -> float:
+def most_of(events: Events, exposure: Exposure, active: Mapping[int, Spans], ranks: Sequence[int]) -> float:
     """The cost in s of a rank's time, the mean over `ranks`, if each instance that shares time would take as
     long alone as the fastest tenth of its class; but no more than it shares. Of a class that never runs
     alone, nothing is known: it may lose all that it shares.
     """
-    kind = events.kind[found.event]
+    kind = events.kind[exposure.event]
     fastest = np.zeros(len(events.classes))
-    for number in np.unique(kind[found.shared > 0]).tolist():
+    for number in np.unique(kind[exposure.shared > 0]).tolist():
         members = kind == number
-        if (found.shared[members] == 0).any():
-            fastest[number] = np.quantile(found.own[members], FASTEST)
-    lost = np.clip(found.own - fastest[kind], 0, found.shared)
-    return float((lost * _per_rank(events, found, active)).sum()) / len(ranks) / NS
+        if (exposure.shared[members] == 0).any():
+            fastest[number] = np.quantile(exposure.own[members], FASTEST)
+    lost = np.clip(exposure.own - fastest[kind], 0, exposure.shared)
+    return float((lost * _per_rank(events, exposure, active)).sum()) / len(ranks) / NS
 
 
-def _per_rank(events: Events, found: Exposure, active: Mapping[int, Spans]) -> Floats:
+def _per_rank(events: Events, exposure: Exposure, active: Mapping[int, Spans]) -> Floats:
     """Of each instance, one over the mean number of active lanes of its rank."""
-    rank = events.rank[found.event]
-    busy = np.bincount(rank, weights=found.own.astype(float), minlength=len(events.ranks))
+    rank = events.rank[exposure.event]
+    busy = np.bincount(rank, weights=exposure.own.astype(float), minlength=len(events.ranks))
     union = np.array(
         [active[one].total if one in active else 0 for one in range(len(events.ranks))], dtype=float
     )

@@ -26,14 +26,16 @@ _SHOWN = ("set-up", "wait for messages", "wait", "input/output", "unknown")
 """Kinds of what was left out that the first line names."""
 
 
-def count(events: Events, found: Recognised, cut: Slices) -> tuple[tuple[Counted, ...], tuple[LeftOut, ...]]:
+def count(
+    events: Events, recognised: Recognised, cut: Slices
+) -> tuple[tuple[Counted, ...], tuple[LeftOut, ...]]:
     """The operations of each kind and their time without what is nested in them, in all. An operation inside
     another one of a kind of communication on its thread is not counted again.
     """
     own: Floats = np.bincount(cut.owner, (cut.end - cut.start).astype(float), len(events)).astype(np.float64)
     counted, left = [], []
     for name, side in KINDS.items():
-        chosen = found.of_kind(name)
+        chosen = recognised.of_kind(name)
         if not chosen.any():
             continue
         seconds = float(own[chosen].sum()) / NS
@@ -43,15 +45,15 @@ def count(events: Events, found: Recognised, cut: Slices) -> tuple[tuple[Counted
                         names=_names(events, chosen, own, categories=name == "unknown"))
             )  # fmt: skip
         else:
-            outer = chosen if name == "computation" else _outermost(events, found, chosen)
+            outer = chosen if name == "computation" else _outermost(events, recognised, chosen)
             counted.append(Counted(kind=name, operations=int(outer.sum()), seconds=seconds))
     return tuple(counted), tuple(left)
 
 
-def _outermost(events: Events, found: Recognised, chosen: Flags) -> Flags:
+def _outermost(events: Events, recognised: Recognised, chosen: Flags) -> Flags:
     """The chosen events that are inside no other event of the same side on a thread."""
     host = np.array([not lane.device for lane in events.lanes], dtype=bool)[events.lane]
-    same = np.flatnonzero(host & (found.side == found.side[np.argmax(chosen)]))
+    same = np.flatnonzero(host & (recognised.side == recognised.side[np.argmax(chosen)]))
     if not len(same):
         return chosen
     order = same[np.lexsort((-events.duration[same], events.start[same], events.lane[same]))]

@@ -44,9 +44,9 @@ class SideSlices:
     names: tuple[str, ...]
 
 
-def of_side(events: Events, found: Sides, cut: Slices, side: int) -> SideSlices:
+def of_side(events: Events, sides: Sides, cut: Slices, side: int) -> SideSlices:
     """The slices of a side. Kinds are its names, the ones with most time first, the rest as one."""
-    chosen = found[cut.owner] == side
+    chosen = sides[cut.owner] == side
     mine = Slices(owner=cut.owner[chosen], start=cut.start[chosen], end=cut.end[chosen])
     names: dict[str, int] = {}
     of_class = np.array([names.setdefault(kind.name, len(names)) for kind in events.classes], dtype=np.int64)
@@ -70,18 +70,23 @@ def exposure(events: Events, mine: SideSlices, other: SideSlices) -> Exposure:
     place[order] = np.arange(len(event))
     event, number = event[order], place[number]
     own = _summed(number, mine.cut.end - mine.cut.start, len(event))
-    found = _Found(len(event))
+    shares = _Shares(len(event))
     others = dict(_ranks(other.rank))
     begin = events.start[event]
     for rank, parts in _ranks(mine.rank):
         if rank in others:
-            _share(found, mine, number, parts, begin, other, others[rank])
+            _share(shares, mine, number, parts, begin, other, others[rank])
     return Exposure(
-        event=event, own=own, shared=found.shared, at_start=found.at_start, main=found.main, kinds=other.names
+        event=event,
+        own=own,
+        shared=shares.shared,
+        at_start=shares.at_start,
+        main=shares.main,
+        kinds=other.names,
     )
 
 
-class _Found:
+class _Shares:
     """What is known of each instance so far (Exposure), and the most time that one kind shares of it."""
 
     def __init__(self, instances: int) -> None:
@@ -91,23 +96,23 @@ class _Found:
 
 
 def _share(
-    found: _Found, mine: SideSlices, number: Ints, parts: Ints, begin: Ints, other: SideSlices, theirs: Ints
+    shares: _Shares, mine: SideSlices, number: Ints, parts: Ints, begin: Ints, other: SideSlices, theirs: Ints
 ) -> None:
     """Adds one rank: its slices `parts` beside the slices `theirs` of the other side."""
     here, local = np.unique(number[parts], return_inverse=True)
     start, end = mine.cut.start[parts], mine.cut.end[parts]
     most, most_at_start = np.zeros(len(here), dtype=np.int64), np.full(len(here), -1, dtype=np.int64)
     all_spans = union(other.cut.start[theirs], other.cut.end[theirs])
-    found.shared[here] = _summed(local, all_spans.covered(start, end), len(here))
+    shares.shared[here] = _summed(local, all_spans.covered(start, end), len(here))
     kinds = other.kind[theirs]
     for kind in np.unique(kinds):
         chosen = theirs[kinds == kind]
         active = union(other.cut.start[chosen], other.cut.end[chosen])
         part = _summed(local, active.covered(start, end), len(here))
         better = part > most
-        most[better], found.main[here[better]] = part[better], kind
-        begun = active.contains(begin[here]) & (part > most_at_start)
-        most_at_start[begun], found.at_start[here[begun]] = part[begun], kind
+        most[better], shares.main[here[better]] = part[better], kind
+        at_start = active.contains(begin[here]) & (part > most_at_start)
+        most_at_start[at_start], shares.at_start[here[at_start]] = part[at_start], kind
 
 
 def _ranks(rank: Small) -> Iterator[tuple[int, Ints]]:

@@ -14,27 +14,27 @@ NAME_LETTERS = 10
 COLUMNS = ("computation", "beside", "alone", "overlapped", "both active", "slowdown")
 
 
-def overlap_figures(found: TraceOverlap) -> tuple[Figure, ...]:
+def overlap_figures(overlap: TraceOverlap) -> tuple[Figure, ...]:
     """The time of a rank, and the slowdown of each class; without slowdowns only the first."""
-    slowed = _slowdowns(found)
-    return (_times(found),) if slowed is None else (_times(found), slowed)
+    slowed = _slowdowns(overlap)
+    return (_times(overlap),) if slowed is None else (_times(overlap), slowed)
 
 
-def _times(found: TraceOverlap) -> Figure:
-    per = found.steps or 1
-    largest = max(found.comp_s, found.comm_s) / per
+def _times(overlap: TraceOverlap) -> Figure:
+    per = overlap.steps or 1
+    largest = max(overlap.comp_s, overlap.comm_s) / per
     factor, unit = next(((f, u) for f, u in TIME_UNITS if largest >= f), TIME_UNITS[-1])
     parts = [
-        ("computation", found.comp_s),
-        (found.hidden_kind, found.comm_s),
-        ("hidden", found.hidden_s),
-        ("exposed", found.exposed_s),
-        *([("cost of hiding", found.cost.value)] if found.cost is not None else []),
+        ("computation", overlap.comp_s),
+        (overlap.hidden_kind, overlap.comm_s),
+        ("hidden", overlap.hidden_s),
+        ("exposed", overlap.exposed_s),
+        *([("cost of hiding", overlap.cost.value)] if overlap.cost is not None else []),
     ]
     values = tuple(value / per / factor for _, value in parts)
     ends = list(values), list(values)
-    if found.cost is not None:
-        ends[0][-1], ends[1][-1] = found.cost.low / per / factor, found.cost.high / per / factor
+    if overlap.cost is not None:
+        ends[0][-1], ends[1][-1] = overlap.cost.low / per / factor, overlap.cost.high / per / factor
     bars = Series(
         name="time",
         hue="blue",
@@ -50,20 +50,22 @@ def _times(found: TraceOverlap) -> Figure:
     )
     return Figure(
         name="overlap-times",
-        title=f"Time of a rank{' in a step' if found.steps else ''}",
+        title=f"Time of a rank{' in a step' if overlap.steps else ''}",
         x=Axis(label="", names=tuple(name for name, _ in parts)),
         left=Axis(label=unit),
         series=(bars,),
-        caption=found.verdict,
+        caption=overlap.verdict,
     )
 
 
-def _slowdowns(found: TraceOverlap) -> Figure | None:
-    known = [(one, one.slowdown) for one in found.classes if one.slowdown is not None][:MOST_BARS]
+def _slowdowns(overlap: TraceOverlap) -> Figure | None:
+    known = [(one, one.slowdown) for one in overlap.classes if one.slowdown is not None][:MOST_BARS]
     if not known:
         return None
     series = tuple(
-        _bars(name, [(place, found) for place, (one, found) in enumerate(known) if one.changed == changed])
+        _bars(
+            name, [(place, slowdown) for place, (one, slowdown) in enumerate(known) if one.changed == changed]
+        )
         for changed, name in ((True, "significant"), (False, "not significant"))
         if any(one.changed == changed for one, _ in known)
     )
@@ -98,19 +100,19 @@ def _name(one: ComputationClass) -> str:
     return " ".join(short_name(text, NAME_LETTERS) for text in (one.name, one.communication or ""))
 
 
-def overlap_page(found: TraceOverlap) -> str:
+def overlap_page(overlap: TraceOverlap) -> str:
     """Verdict, figures and the table as one self-contained page."""
     return figure_page(
         "What overlap hides, and what hiding costs",
-        [(found.verdict, (found.counts, *found.doubts, *found.notes))],
-        overlap_figures(found),
+        [(overlap.verdict, (overlap.counts, *overlap.doubts, *overlap.notes))],
+        overlap_figures(overlap),
         (
             "Classes of computation",
             COLUMNS,
-            [row(one.label, one.communication, one) for one in found.classes],
+            [row(one.label, one.communication, one) for one in overlap.classes],
         ),
-        command=" ".join(found.files),
-        note=f"Times are those of a rank, the mean over {found.ranks}.",
+        command=" ".join(overlap.files),
+        note=f"Times are those of a rank, the mean over {overlap.ranks}.",
     )
 
 

@@ -105,14 +105,14 @@ class JsonTrace:
         start = buffer.lstrip(b"\xef\xbb\xbf \t\r\n")
         if start[:1] == b"[":
             return start[1:]
-        while (found := _ARRAY.search(buffer)) is None:
+        while (match := _ARRAY.search(buffer)) is None:
             more = source.read()
             if not more or len(buffer) > LARGEST_HEAD or start[:1] != b"{":
                 what, hint = _other(start)
                 raise UsageError(what, field="trace", value=str(self._path), hint=hint)
             buffer += more
-        self._keep(buffer[: found.start()].rstrip(_SPACE) + b"}")
-        return buffer[found.end() :]
+        self._keep(buffer[: match.start()].rstrip(_SPACE) + b"}")
+        return buffer[match.end() :]
 
     def _tail(self, buffer: bytes, source: _Source) -> None:
         while (more := source.read()) and len(buffer) < LARGEST_TAIL:
@@ -250,5 +250,5 @@ def _event(value: Any) -> JsonEvent | None:
 
 
 def _number(value: Any, name: str) -> float | None:
-    found = value.get(name) if isinstance(value, dict) else None
-    return float(found) if isinstance(found, int | float) and abs(found) < 1e300 else None
+    number = value.get(name) if isinstance(value, dict) else None
+    return float(number) if isinstance(number, int | float) and abs(number) < 1e300 else None

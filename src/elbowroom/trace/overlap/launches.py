@@ -33,10 +33,10 @@ class Launches:
             if len(known)
             else np.zeros((2, 0))
         )
-        found: dict[Any, set[Any]] = {}
+        devices_of: dict[Any, set[Any]] = {}
         for host, device in pairs.T.astype(int).tolist():
-            found.setdefault(owners[host], set()).add(owners[device])
-        return {host: next(iter(devices)) for host, devices in found.items() if len(devices) == 1}
+            devices_of.setdefault(owners[host], set()).add(owners[device])
+        return {host: next(iter(devices)) for host, devices in devices_of.items() if len(devices) == 1}
 
 
 def find_launches(
@@ -82,13 +82,13 @@ def _role(one: EventClass) -> int:
     return 3 if on_device(one.category) else 0
 
 
-def _alone(key: Ints, found: Ints, to: Ints) -> Flags:
+def _alone(key: Ints, partner: Ints, to: Ints) -> Flags:
     """Whether the event that was found is the only one with its key."""
     values, counts = np.unique(key[to], return_counts=True)
     if not len(values):
-        return np.zeros(len(found), dtype=bool)
-    at = np.minimum(np.searchsorted(values, key[found]), len(values) - 1)
-    alone: Flags = (found != NONE) & (counts[at] == 1)
+        return np.zeros(len(partner), dtype=bool)
+    at = np.minimum(np.searchsorted(values, key[partner]), len(values) - 1)
+    alone: Flags = (partner != NONE) & (counts[at] == 1)
     return alone
 
 
@@ -112,11 +112,11 @@ def _around(lane: Ints, start: Ints, duration: Ints, inner: Ints, outer: Ints) -
     first = int(start.min())
     key, wanted = lane[order] * span + start[order] - first, lane[inner] * span + start[inner] - first
     at = np.searchsorted(key, wanted, side="right") - 1
-    found = np.full(len(inner), NONE, dtype=np.int64)
+    innermost = np.full(len(inner), NONE, dtype=np.int64)
     for _ in range(16):
-        there = (at >= 0) & (found == NONE)
+        there = (at >= 0) & (innermost == NONE)
         place = order[np.maximum(at, 0)]
         inside = there & (lane[place] == lane[inner]) & (start[place] + duration[place] >= start[inner])
-        found[inside] = place[inside]
+        innermost[inside] = place[inside]
         at = at - 1
-    return found
+    return innermost

@@ -89,8 +89,8 @@ def _dense(numbers: Ints) -> Ints:
     """The numbers, which are 0 or more, without those that do not occur: 0, 1, 2, in the same order."""
     largest = int(numbers.max(initial=0))
     if largest > DENSE * (len(numbers) + 1):
-        found: Ints = np.unique(numbers, return_inverse=True)[1]
-        return found
+        numbers_of_pairs: Ints = np.unique(numbers, return_inverse=True)[1]
+        return numbers_of_pairs
     there = np.zeros(largest + 1, dtype=np.int64)
     there[numbers] = 1
     return (np.cumsum(there) - 1)[numbers]
@@ -162,15 +162,15 @@ def compare_short(instances: Instances) -> Comparisons:
     bias.
     """
     instances = dataclasses.replace(instances, beside=instances.shared > 0)
-    found = compare(instances)
+    comparison = compare(instances)
     alike = instances.relative()
     alone = np.log(alike.own[~alike.beside])
-    if not len(found) or len(alone) < NEIGHBOURS:
+    if not len(comparison) or len(alone) < NEIGHBOURS:
         return NOTHING
     variation = NORMAL * float(np.median(np.abs(alone - _rolling_median(alone))))
     others = len(alone) / len(alike.own)
     part = float((alike.shared / alike.own)[alike.beside].mean())
-    return dataclasses.replace(found, bias=variation**2 / others / part)
+    return dataclasses.replace(comparison, bias=variation**2 / others / part)
 
 
 def compare(instances: Instances) -> Comparisons:

@@ -201,10 +201,10 @@ class _Table:
         ]
         self.impossible += len(rows) - len(usable)
         check_memory(len(self.kind) + len(usable))
-        begun = np.array([rows[index][0] for index in usable], dtype=np.int64)
-        self.start.add(begun)
-        called = begun if issued is None else issued[usable]
-        self.issued.add(np.where(called == NONE, begun, np.minimum(called, begun)))
+        start = np.array([rows[index][0] for index in usable], dtype=np.int64)
+        self.start.add(start)
+        called = start if issued is None else issued[usable]
+        self.issued.add(np.where(called == NONE, start, np.minimum(called, start)))
         self.end.add([rows[index][1] for index in usable])
         self.kind.add([self.classes[kinds[index]] for index in usable])
         self.lane.add([self.lanes[lanes[index]] for index in usable])
@@ -295,7 +295,7 @@ def _blocks(base: sqlite3.Connection, query: str) -> Iterator[list[Any]]:
 
 def _within(ranges: list[Any], calls: Iterator[Any] | Any) -> dict[tuple[int, int], str]:
     """The last range that a call lies in, on its thread; both are in order of thread and time."""
-    found: dict[tuple[int, int], str] = {}
+    by_call: dict[tuple[int, int], str] = {}
     at = 0
     open_: list[Any] = []
     for thread, start, correlation in calls:
@@ -304,5 +304,5 @@ def _within(ranges: list[Any], calls: Iterator[Any] | Any) -> dict[tuple[int, in
             at += 1
         open_ = [one for one in open_ if one[0] == thread and one[2] >= start]
         if open_:
-            found[_process(thread), correlation] = open_[-1][3]
-    return found
+            by_call[_process(thread), correlation] = open_[-1][3]
+    return by_call

@@ -106,18 +106,18 @@ class _Table:
         classes.append(EventClass(name=IN_FLIGHT, category="message"))
         lanes = [Lane(rank=one.rank, name=one.name or str(one.thread)) for one in job.threads]
         lanes += [Lane(rank=at, name="messages", device=True) for at in range(len(job.ranks))]
-        begun, ended, rank = self._in_flight(thread, type_, kind, time, message, first, last)
+        start, end, rank = self._in_flight(thread, type_, kind, time, message, first, last)
         in_flight = len(classes) - 1
         return events(
             format=format_,
             classes=classes,
             lanes=lanes,
             ranks=[f"rank {one.rank}" for one in job.ranks],
-            kind=np.concatenate([type_[first], np.full(len(begun), in_flight)]),
+            kind=np.concatenate([type_[first], np.full(len(start), in_flight)]),
             lane=np.concatenate([thread[first], len(job.threads) + rank]),
-            start=np.concatenate([time[first], begun]),
-            duration=np.concatenate([time[last] - time[first], ended - begun]),
-            notes=(*job.warnings, *((_FLIGHT,) if len(begun) else ())),
+            start=np.concatenate([time[first], start]),
+            duration=np.concatenate([time[last] - time[first], end - start]),
+            notes=(*job.warnings, *((_FLIGHT,) if len(start) else ())),
         )
 
     def _in_flight(
@@ -137,12 +137,12 @@ class _Table:
         there = (kind[sent] == SEND) & (kind[received] == RECEIVE) & (time[received] > time[sent])
         sent, received = sent[there], received[there]
         of_thread: Small = np.array([one.rank for one in self.job.threads], dtype=np.int32)
-        begun, ended, rank = [], [], []
+        start, end, rank = [], [], []
         for chosen, at in ((_is(posts, around, sent), sent), (_is(completes, around, received), received)):
-            begun.append(time[sent[chosen]])
-            ended.append(time[received[chosen]])
+            start.append(time[sent[chosen]])
+            end.append(time[received[chosen]])
             rank.append(of_thread[thread[at[chosen]]].astype(np.int64))
-        return np.concatenate(begun), np.concatenate(ended), np.concatenate(rank)
+        return np.concatenate(start), np.concatenate(end), np.concatenate(rank)
 
 
 def _is(wanted: Any, around: Ints, at: Ints) -> Any:
@@ -175,7 +175,7 @@ def paired(thread: Ints, type_: Ints, kind: Ints, time: Ints) -> tuple[Ints, Int
 
 def _around(thread: Ints, type_: Ints, time: Ints, first: Ints, last: Ints) -> Ints:
     """The type of the span that each event lies in, the one that begins last before it; -1 without one."""
-    found = np.full(len(thread), -1, dtype=np.int64)
+    types = np.full(len(thread), -1, dtype=np.int64)
     order = first[np.lexsort((first, thread[first]))]
     end = np.zeros(len(thread), dtype=np.int64)
     end[first] = time[last]
@@ -188,5 +188,5 @@ def _around(thread: Ints, type_: Ints, time: Ints, first: Ints, last: Ints) -> I
     span = order[np.maximum(at, 0)] if len(order) else at
     if len(order):
         inside = known & (thread[span] == thread) & (end[span] >= time)
-        found[inside] = type_[span[inside]]
-    return found
+        types[inside] = type_[span[inside]]
+    return types

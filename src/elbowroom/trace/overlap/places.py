@@ -49,24 +49,24 @@ def find_steps(events: Events, chosen: Flags) -> Steps:
             of_lanes[int(events.lane[part[0]])] = events.start[part[outer]]
     begins: dict[int, Ints] = {}
     of_files: dict[int, Ints] = {}
-    for number, found in of_lanes.items():
+    for number, lanes in of_lanes.items():
         lane = events.lanes[number]
         for known, key in ((begins, lane.rank), (of_files, lane.file)):
-            if len(found) > len(known.get(key, ())):
-                known[key] = found
+            if len(lanes) > len(known.get(key, ())):
+                known[key] = lanes
     for lane in events.lanes:
         if lane.rank not in begins and lane.file in of_files:
             begins[lane.rank] = of_files[lane.file]
     return Steps(begins=begins, count=max(map(len, begins.values()), default=0))
 
 
-def find_places(events: Events, found: Exposure, steps: Steps) -> Places:
+def find_places(events: Events, exposure: Exposure, steps: Steps) -> Places:
     """The place and the cell of each instance."""
-    count = len(found.event)
-    kind, lane = events.kind[found.event].astype(np.int64), events.lane[found.event].astype(np.int64)
+    count = len(exposure.event)
+    kind, lane = events.kind[exposure.event].astype(np.int64), events.lane[exposure.event].astype(np.int64)
     step = np.full(count, NONE, dtype=np.int64)
-    rank = events.rank[found.event]
-    issued = events.issued[found.event]
+    rank = events.rank[exposure.event]
+    issued = events.issued[exposure.event]
     for number, begins in steps.begins.items():
         mine = rank == number
         step[mine] = np.searchsorted(begins, issued[mine], side="right") - 1
@@ -114,11 +114,11 @@ def _within_ranks(events: Events) -> Ints:
     """The number of each lane: the same for one stream of all ranks, and for the n-th thread of all ranks."""
     numbers = Numbering()
     threads: dict[int, int] = {}
-    found = []
+    places = []
     for lane in events.lanes:
         if lane.device:
-            found.append(numbers[lane.name])
+            places.append(numbers[lane.name])
         else:
             threads[lane.rank] = threads.get(lane.rank, 0) + 1
-            found.append(numbers[threads[lane.rank]])
-    return np.array(found, dtype=np.int64)
+            places.append(numbers[threads[lane.rank]])
+    return np.array(places, dtype=np.int64)

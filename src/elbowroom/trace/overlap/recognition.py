@@ -95,13 +95,12 @@ def recognise(events: Events, patterns: Patterns | None = None) -> Recognised:
     kinds = [_kind(one) for one in events.classes]
     by_class = np.array([_NUMBERS[kind] for kind in kinds], dtype=np.int8)
     _set_launched(events, by_class)
-    found = by_class[events.kind]
-    found = _of_streams(events, by_class, found)
+    of_events = _of_streams(events, by_class, by_class[events.kind])
     for name, side in (("computation", COMPUTATION), ("communication", COMMUNICATION)):
         if chosen[name]:
             named = [any(one.search(kind.name) for one in chosen[name]) for kind in events.classes]
-            found[np.array(named)[events.kind] & (_SIDES[found] != side)] = _NUMBERS[name]
-    return Recognised(kind=found, side=_SIDES[found])
+            of_events[np.array(named)[events.kind] & (_SIDES[of_events] != side)] = _NUMBERS[name]
+    return Recognised(kind=of_events, side=_SIDES[of_events])
 
 
 def _kind(one: EventClass) -> str:
@@ -167,7 +166,7 @@ def _set_launched(events: Events, by_class: Sides) -> None:
     by_class[new] = _NUMBERS["collective"]
 
 
-def _of_streams(events: Events, by_class: Sides, found: Sides) -> Sides:
+def _of_streams(events: Events, by_class: Sides, kinds: Sides) -> Sides:
     """Kernels on streams of a device that communicate become communication, unless the same kernels mostly
     run on other streams, or no other stream of the rank computes.
     """
@@ -175,9 +174,9 @@ def _of_streams(events: Events, by_class: Sides, found: Sides) -> Sides:
     device = np.array([lane.device for lane in events.lanes])
     chosen = device[events.lane] & kernels[events.kind]
     if not chosen.any():
-        return found
+        return kinds
     busy = _sums(events, chosen)
-    communicating = _sums(events, chosen & (_SIDES[found] == COMMUNICATION))
+    communicating = _sums(events, chosen & (_SIDES[kinds] == COMMUNICATION))
     streams = communicating > STREAM_SHARE * busy
     on_them = streams[events.lane] & chosen
     ranks = np.array([lane.rank for lane in events.lanes])
@@ -186,9 +185,9 @@ def _of_streams(events: Events, by_class: Sides, found: Sides) -> Sides:
     total = np.bincount(events.kind[chosen], minlength=len(by_class))
     there = np.bincount(events.kind[on_them], minlength=len(by_class))
     mostly = 10 * there >= 9 * total
-    renamed: Flags = on_them & mostly[events.kind] & computing[events.rank] & (_SIDES[found] == COMPUTATION)
-    found[renamed] = _NUMBERS["communication"]
-    return found
+    renamed: Flags = on_them & mostly[events.kind] & computing[events.rank] & (_SIDES[kinds] == COMPUTATION)
+    kinds[renamed] = _NUMBERS["communication"]
+    return kinds
 
 
 def _sums(events: Events, chosen: Flags) -> npt.NDArray[np.float64]:
@@ -204,5 +203,5 @@ def steps_of(events: Events, patterns: Patterns | None = None) -> Flags:
         any(one.search(kind.name) for one in chosen) if chosen else kind.category == STEP
         for kind in events.classes
     ]
-    found: Flags = np.array(flags, dtype=bool)[events.kind]
-    return found
+    matches: Flags = np.array(flags, dtype=bool)[events.kind]
+    return matches

@@ -57,17 +57,17 @@ def with_slowdowns(rows: Sequence[Row], confidence: float) -> list[Row]:
     return [dataclasses.replace(row, slowdown=row.comparisons.slowdown(confidence)) for row in rows]
 
 
-def computation_rows(events: Events, found: Exposure, places: Places) -> list[Row]:
+def computation_rows(events: Events, exposure: Exposure, places: Places) -> list[Row]:
     """A row for each class and each kind of communication beside it; one of NONE for a class beside none."""
     rows = []
-    least = LEAST_SHARE * float(found.shared.sum())
-    for number, members in _groups(events.kind[found.event]):
+    least = LEAST_SHARE * float(exposure.shared.sum())
+    for number, members in _groups(events.kind[exposure.event]):
         kind = events.classes[number]
-        alone = members[found.shared[members] == 0]
-        beside = sorted(set(found.main[members].tolist()) - {NONE}) or [NONE]
+        alone = members[exposure.shared[members] == 0]
+        beside = sorted(set(exposure.main[members].tolist()) - {NONE}) or [NONE]
         for other in beside:
-            overlapped = members[(found.main[members] == other) & (found.shared[members] > 0)]
-            compared, reason = _compared(events, found, places, members, other, least)
+            overlapped = members[(exposure.main[members] == other) & (exposure.shared[members] > 0)]
+            compared, reason = _compared(events, exposure, places, members, other, least)
             rows.append(
                 Row(
                     name=kind.name,
@@ -83,16 +83,16 @@ def computation_rows(events: Events, found: Exposure, places: Places) -> list[Ro
     return rows
 
 
-def communication_rows(events: Events, found: Exposure, places: Places) -> list[Row]:
+def communication_rows(events: Events, exposure: Exposure, places: Places) -> list[Row]:
     """A row for each name of a communication, beside any computation."""
     rows = []
     names: dict[str, int] = {}
     of_class = np.array([names.setdefault(kind.name, len(names)) for kind in events.classes], dtype=np.int64)
     texts = list(names)
-    least = LEAST_SHARE * float(found.shared.sum())
-    for number, members in _groups(of_class[events.kind[found.event]]):
-        shared = found.shared[members]
-        compared, reason = _compared(events, found, places, members, ANY, least)
+    least = LEAST_SHARE * float(exposure.shared.sum())
+    for number, members in _groups(of_class[events.kind[exposure.event]]):
+        shared = exposure.shared[members]
+        compared, reason = _compared(events, exposure, places, members, ANY, least)
         rows.append(
             Row(
                 name=texts[number],
@@ -116,11 +116,11 @@ def _groups(label: Small | Ints) -> list[tuple[int, Ints]]:
 
 
 def _compared(
-    events: Events, found: Exposure, places: Places, members: Ints, other: int, least: float
+    events: Events, exposure: Exposure, places: Places, members: Ints, other: int, least: float
 ) -> tuple[Comparisons, str]:
     """The comparisons of a class beside a kind of the other side, or why there are none."""
-    state, main = found.at_start[members], found.main[members]
-    shared = float(found.shared[members[_is(main, other)]].sum())
+    state, main = exposure.at_start[members], exposure.main[members]
+    shared = float(exposure.shared[members[_is(main, other)]].sum())
     if other == NONE or shared == 0:
         return NOTHING, "it is never beside the other side"
     if shared < least:
@@ -132,10 +132,10 @@ def _compared(
     if not placed.any():
         return NOTHING, NO_STEPS if not places.steps else "it has no fixed places in the steps"
     chosen = (beside | (state == NONE)) & placed
-    compared = compare(_instances(events, found, places, members[chosen], beside[chosen]))
+    compared = compare(_instances(events, exposure, places, members[chosen], beside[chosen]))
     if len(compared) < FEWEST:
-        chosen = (_is(main, other) | (found.shared[members] == 0)) & placed
-        short = compare_short(_instances(events, found, places, members[chosen], beside[chosen]))
+        chosen = (_is(main, other) | (exposure.shared[members] == 0)) & placed
+        short = compare_short(_instances(events, exposure, places, members[chosen], beside[chosen]))
         compared = short if len(short) > len(compared) else compared
     if not len(compared):
         return NOTHING, NO_PLACE
@@ -143,22 +143,22 @@ def _compared(
 
 
 def _is(kind: Small, other: int) -> Flags:
-    found: Flags = kind != NONE if other == ANY else kind == other
-    return found
+    matches: Flags = kind != NONE if other == ANY else kind == other
+    return matches
 
 
-def _instances(events: Events, found: Exposure, places: Places, chosen: Ints, beside: Flags) -> Instances:
+def _instances(events: Events, exposure: Exposure, places: Places, chosen: Ints, beside: Flags) -> Instances:
     return Instances(
         place=places.place[chosen],
         cell=places.cell[chosen],
-        lane=events.lane[found.event[chosen]],
-        own=found.own[chosen].astype(float),
-        shared=found.shared[chosen].astype(float),
+        lane=events.lane[exposure.event[chosen]],
+        own=exposure.own[chosen].astype(float),
+        shared=exposure.shared[chosen].astype(float),
         beside=beside,
     )
 
 
-def _matched(found: Exposure, row: Row, confidence: float) -> dict[str, object]:
+def _matched(exposure: Exposure, row: Row, confidence: float) -> dict[str, object]:
     slowdown = row.slowdown
     count = len(row.comparisons)
     reason = row.reason
@@ -167,31 +167,31 @@ def _matched(found: Exposure, row: Row, confidence: float) -> dict[str, object]:
     return {
         "alone": len(row.alone),
         "overlapped": len(row.overlapped),
-        "shared_s": float(found.shared[row.overlapped].sum()) / NS,
+        "shared_s": float(exposure.shared[row.overlapped].sum()) / NS,
         "comparisons": count,
         "slowdown": slowdown,
         "reason": "" if slowdown is not None else reason,
     }
 
 
-def computation_class(found: Exposure, row: Row, confidence: float) -> ComputationClass:
+def computation_class(exposure: Exposure, row: Row, confidence: float) -> ComputationClass:
     """A row of computation as it is shown."""
-    base = Matched(**_matched(found, row, confidence))  # type: ignore[arg-type]
+    base = Matched(**_matched(exposure, row, confidence))  # type: ignore[arg-type]
     return ComputationClass(
         **{name: getattr(base, name) for name in Matched.__struct_fields__},
         name=row.name,
         detail=row.detail,
-        communication=None if row.other == NONE else found.kinds[row.other],
-        median_s=float(np.median(found.own[row.alone])) / NS if len(row.alone) else None,
+        communication=None if row.other == NONE else exposure.kinds[row.other],
+        median_s=float(np.median(exposure.own[row.alone])) / NS if len(row.alone) else None,
     )
 
 
-def communication_kind(found: Exposure, row: Row, confidence: float, ranks: int) -> CommunicationKind:
+def communication_kind(exposure: Exposure, row: Row, confidence: float, ranks: int) -> CommunicationKind:
     """A row of communication as it is shown."""
-    base = Matched(**_matched(found, row, confidence))  # type: ignore[arg-type]
+    base = Matched(**_matched(exposure, row, confidence))  # type: ignore[arg-type]
     return CommunicationKind(
         **{name: getattr(base, name) for name in Matched.__struct_fields__},
         name=row.name,
-        total_s=float(found.own[row.all].sum()) / NS / ranks,
-        hidden_s=float(found.shared[row.all].sum()) / NS / ranks,
+        total_s=float(exposure.own[row.all].sum()) / NS / ranks,
+        hidden_s=float(exposure.shared[row.all].sum()) / NS / ranks,
     )

@@ -40,9 +40,9 @@ def _in_nests(events: Events, device: Flags) -> Flags:
     order = np.lexsort((events.start, events.lane))
     lane, start, end = events.lane[order], events.start[order], events.end[order]
     nests = (lane[1:] == lane[:-1]) & (start[1:] < end[:-1]) & ~device[order][1:]
-    found = np.zeros(len(events.lanes), dtype=bool)
-    found[lane[1:][nests]] = True
-    return found[events.lane]
+    nested = np.zeros(len(events.lanes), dtype=bool)
+    nested[lane[1:][nests]] = True
+    return nested[events.lane]
 
 
 def _cut(events: Events, chosen: Ints) -> Slices:

@@ -27,37 +27,36 @@ def duration_interval(interval: Interval) -> str:
     return f"{duration(interval.value)} ({span(duration(interval.low), duration(interval.high))})"
 
 
-def verdict(found: TraceOverlap) -> str:
+def verdict(overlap: TraceOverlap) -> str:
     """What hiding saves and costs, or what cannot be said."""
-    per = found.steps or 1
-    step = " a step" if found.steps else ""
-    hidden = f"{duration(found.hidden_s / per)}{step}"
-    if found.hidden_s == 0:
-        exposed = "are exposed" if found.hidden_kind == "copies" else "is exposed"
+    per = overlap.steps or 1
+    step = " a step" if overlap.steps else ""
+    hidden = f"{duration(overlap.hidden_s / per)}{step}"
+    if overlap.hidden_s == 0:
+        exposed = "are exposed" if overlap.hidden_kind == "copies" else "is exposed"
+        total = f"{duration(overlap.comm_s / per)}{step} of {overlap.hidden_kind}"
+        return f"Nothing is hidden: all {total} {exposed}."
+    if overlap.cost is None:
+        most = duration(overlap.cost_at_most_s / per)
         return (
-            f"Nothing is hidden: all {duration(found.comm_s / per)}{step} of {found.hidden_kind} {exposed}."
-        )
-    if found.cost is None:
-        most = duration(found.cost_at_most_s / per)
-        return (
-            f"Hiding saves at most {hidden}; what it costs cannot be said: {_why(found)}. "
+            f"Hiding saves at most {hidden}; what it costs cannot be said: {_why(overlap)}. "
             f"The cost is at most {most}{step} if, alone, computation takes as long as the fastest tenth of "
             "its class."
         )
-    cost = Interval(value=found.cost.value / per, low=found.cost.low / per, high=found.cost.high / per)
-    if not found.effect:
+    cost = Interval(value=overlap.cost.value / per, low=overlap.cost.low / per, high=overlap.cost.high / per)
+    if not overlap.effect:
         most = f"no cost is found (at most {duration(max(cost.high, 0.0))})"
         return f"Hiding saves {hidden}, and {most}."
     if cost.high <= 0:
-        faster = f"computation is faster beside {found.hidden_kind} ({duration(cost.value)})"
+        faster = f"computation is faster beside {overlap.hidden_kind} ({duration(cost.value)})"
         return f"Hiding saves {hidden}, and {faster}."
-    pays = "Hiding saves" if cost.value < found.hidden_s / per else "Hiding does not pay: it saves"
+    pays = "Hiding saves" if cost.value < overlap.hidden_s / per else "Hiding does not pay: it saves"
     return f"{pays} {hidden} and costs {duration_interval(cost)}."
 
 
-def _why(found: TraceOverlap) -> str:
+def _why(overlap: TraceOverlap) -> str:
     """The reason of the class with most shared time that has no slowdown."""
-    unknown = [one for one in found.classes if one.slowdown is None and one.overlapped]
+    unknown = [one for one in overlap.classes if one.slowdown is None and one.overlapped]
     if not unknown:
         return "no class of computation is beside communication"
     return f"{unknown[0].label[:60]}: {unknown[0].reason}"
