@@ -22,7 +22,7 @@ from pathlib import Path
 
 from command import Command
 
-from elbowroom.verbs.fit import one_thread
+from elbowroom.launch.processes import one_thread
 
 COLUMNS = {
     "fit_24": ("FLOW, 24 runs", "s", 1.0),

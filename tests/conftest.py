@@ -19,9 +19,9 @@ import sanitized
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
+from elbowroom.launch.processes import one_thread
 from elbowroom.models.curves import STREAMS, Curves, Row, Situation
 from elbowroom.store.curves import write_curves
-from elbowroom.verbs.fit import one_thread
 from plugin_site import install_plugin
 from traced import Interposers
 

@@ -29,7 +29,7 @@ def test_a_benchmark_works_on_tiny_sizes(path: Path, tmp_path: Path) -> None:
         text=True,
         timeout=PATIENCE,
         cwd=tmp_path,
-        # Beside other tests, the threads of linear algebra wait for one another (one_thread in verbs/fit.py).
+        # Beside other tests, the threads of linear algebra wait for one another (launch/processes.py).
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
     missing = re.search(r"^.* is not installed.*$", done.stderr, re.MULTILINE)

@@ -329,7 +329,8 @@ def test_the_page_of_an_import_claims_no_interval_no_protocol_and_no_core(run: A
 
 def test_linear_algebra_has_one_thread_and_the_environment_is_left_alone() -> None:
     code = (
-        "import os; from elbowroom.verbs.fit import one_thread; before = dict(os.environ); one_thread(); "
+        "import os; from elbowroom.launch.processes import one_thread; "
+        "before = dict(os.environ); one_thread(); "
         "import numpy; "
         "numpy.ones((300, 300)) @ numpy.ones((300, 300)); "
         "print(len(os.listdir('/proc/self/task')), before == dict(os.environ))"

@@ -50,16 +50,10 @@ class BenchBroadcasts(Verb):
 
     ranks: int | None = option("Default: one for each core, 2 at least.", "N", type=click.IntRange(min=2))
     sizes: tuple[int, ...] = option(
-        "Bytes of the data.",
-        "LIST",
-        default="4B,64KiB,1MiB",
-        parse=_sizes,
-        positional=True,
+        "Bytes of the data.", "LIST", default="4B,64KiB,1MiB", parse=_sizes, positional=True
     )
     recipients: tuple[int, ...] | None = option(
-        "How many ranks receive: 1,3,7; default: all but the root.",
-        "LIST",
-        parse=parse_cores,
+        "How many ranks receive: 1,3,7; default: all but the root.", "LIST", parse=parse_cores
     )
     trees: tuple[str, ...] = option(
         "flat, chain, binary, binomial, 4-ary, 8-nomial, two; with delegate- or split3- before it.",

@@ -279,10 +279,7 @@ class TuneBroadcasts(Verb):
         "Fit the network to what `broadcast bench --json` printed.", spelled="--from"
     )
     sizes: tuple[int, ...] = option(
-        "Sizes of the data.",
-        "LIST",
-        default="4,4KiB,64KiB,429KiB,4MiB,32MiB",
-        parse=parse_sizes,
+        "Sizes of the data.", "LIST", default="4,4KiB,64KiB,429KiB,4MiB,32MiB", parse=parse_sizes
     )
     recipients: tuple[int, ...] = option(
         "Numbers of recipients.", "LIST", default="3,7,38,195", parse=_parse_counts

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +12,6 @@ from elbowroom.errors import UsageError
 from elbowroom.files import check_writable
 from elbowroom.quantities import duration
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option, request_of
-from elbowroom.verbs.fit import one_thread
 from elbowroom.verbs.run_options import (
     Launching,
     PlanChanges,
@@ -60,6 +57,7 @@ class Calibrate(Verb):
     """
 
     name = "calibrate"
+    fits = True
     resumed = "calibration"
     with_resume = (
         "budget", "half_width", "out", "launching", "patience", "report", "seconds", "command", "tell",
@@ -177,12 +175,6 @@ class Calibrate(Verb):
             seconds=prepared.seconds * min(1.0, self.budget / points),
         )
 
-    @contextmanager
-    def in_shell(self, as_json: bool) -> Iterator[Calibrate]:
-        """On one thread of the linear algebra library, with the words that were typed."""
-        one_thread()
-        yield self.with_fields(command=("elbowroom", *sys.argv[1:]))
-
     def document(self, result: Calibrated) -> Any:
         """How it went, the files and the model."""
         import msgspec
@@ -205,7 +197,6 @@ class Calibrate(Verb):
         _print_calibrated(result)
 
     def trusted(self, result: Calibrated) -> bool:
-        """Whether the run is."""
         return result.run.verdict.trusted
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,11 +142,6 @@ class MeasurePairs(Verb):
         check_commands(applications, os.environ)
         return applications
 
-    @contextmanager
-    def in_shell(self, as_json: bool) -> Iterator[MeasurePairs]:
-        """Each line of progress at once, also into a file."""
-        yield self.with_fields(tell=lambda line: print(line, file=sys.stderr, flush=True))
-
     def print(self, result: MeasuredMatrix) -> None:
         """The matrix, how it agrees with the forecast, and whether it can be trusted."""
         _print_measured(result)
@@ -158,7 +151,6 @@ class MeasurePairs(Verb):
         _print_runs(planned)
 
     def trusted(self, result: MeasuredMatrix) -> bool:
-        """Whether the runs differ little."""
         return not result.noise
 
 
@@ -319,7 +311,6 @@ class CalibrateForJobs(Verb):
             return model
 
     def planned_starts(self) -> Iterator[PlannedStart]:
-        """The probe with each kernel."""
         from elbowroom.measure.planned_starts import PlannedStart
 
         _, probe, machine = self._place()
@@ -350,10 +341,10 @@ class CalibrateForJobs(Verb):
         from elbowroom.machine.identity import SHAPE, check_same, difference
         from elbowroom.machine.topology import here
         from elbowroom.models.run_data import layout_of
-        from elbowroom.verbs.run_folder import Run, open
+        from elbowroom.verbs.run_folder import open
         from elbowroom.verbs.run_models import pooled
 
-        source = self.run if isinstance(self.run, Run) else open(self.run)
+        source = open(self.run)
         if source.machine.virtual:
             raise UsageError(
                 "is of a virtual machine",

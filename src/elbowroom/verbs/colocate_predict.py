@@ -139,7 +139,6 @@ class PredictColocation(Verb):
         return document
 
     def print(self, result: ForecastDocument) -> None:
-        """A line for each pair."""
         print_wrapped(
             "Predicted duration beside a companion by duration alone; nothing was run", style="bold"
         )

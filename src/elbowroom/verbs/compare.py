@@ -40,10 +40,7 @@ class CompareRuns(Verb):
     a: Run | Path | str = argument(metavar="A")
     others: tuple[Run | Path | str, ...] = argument(metavar="B...", nargs=-1, spread=True)
     at_least: float = option(
-        "Smallest change that is reported.",
-        "PERCENT",
-        default="1%",
-        parse=_parse_percent,
+        "Smallest change that is reported.", "PERCENT", default="1%", parse=_parse_percent
     )
     fail_above: float | None = option(
         "Exit with code 1 if a value got worse by more than this.",
@@ -56,9 +53,9 @@ class CompareRuns(Verb):
     @cached_property
     def runs(self) -> list[Run]:
         """All of them, run A first."""
-        from elbowroom.verbs.run_folder import Run, open
+        from elbowroom.verbs.run_folder import open
 
-        return [item if isinstance(item, Run) else open(item) for item in (self.a, *self.others)]
+        return [open(run) for run in (self.a, *self.others)]
 
     def do(self) -> list[Change]:
         """Changes from run `a` to each other run of all values both have; those below the share `at_least`

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 
 import click
 
-from elbowroom.cli.console import print_json
+from elbowroom.cli.console import print_json, progress_bar
 from elbowroom.cli.options import NOISY, Command, json_option
 from elbowroom.errors import UsageError
 from elbowroom.verbs.dry_runs import print_planned
@@ -253,6 +253,10 @@ class Verb(Options):
     """As typed, with a space before the name of a command in a group: `trace stat`."""
     has_document: ClassVar[bool] = True
     """Whether `--json` prints one."""
+    fits: ClassVar[bool] = False
+    """Whether it fits models: then linear algebra has one thread."""
+    progress: ClassVar[str] = ""
+    """What its progress bar says; `tell` hears it."""
     with_resume: ClassVar[tuple[str, ...]] = ()
     """The fields that can be given with `resume`, where the others are fixed at the start; none: all can."""
     resumed: ClassVar[str] = "run"
@@ -353,10 +357,24 @@ class Verb(Options):
 
     @contextlib.contextmanager
     def in_shell(self, as_json: bool) -> Iterator[Verb]:
-        """The request as the command line makes it, while it is done: with a progress bar, or the words that
-        were typed. `with_fields` sets what the Python function has as parameters.
+        """The request as the command line makes it, while it is done. Parameters of its Python function are
+        set: `command` to the words that were typed, `tell` to a progress bar, and with --json, whose document
+        has stdout, `stdout` of a program to stderr.
         """
-        yield self
+        names = {member.name for member in self.members if member.declared is None}
+        fields: dict[str, Any] = {}
+        if "command" in names:
+            fields["command"] = ("elbowroom", *sys.argv[1:])
+        if "stdout" in names and as_json:
+            fields["stdout"] = sys.stderr.fileno()
+        if self.fits:
+            from elbowroom.launch.processes import one_thread
+
+            one_thread()
+        with progress_bar(self.progress) if self.progress else contextlib.nullcontext() as tell:
+            if self.progress:
+                fields["tell"] = tell
+            yield self.with_fields(**fields)
 
     def with_fields(self, **fields: Any) -> Any:
         """The request with other values of some fields."""

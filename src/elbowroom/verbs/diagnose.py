@@ -14,10 +14,10 @@ import click
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.options import DURATION, NOISY, REPEAT, Output
 from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.launch.processes import one_thread
 from elbowroom.quantities import format_size, parse_duration, percent, plural, short_time
 from elbowroom.verbs.advise_tables import print_advice, print_compared
 from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, option
-from elbowroom.verbs.fit import one_thread
 from elbowroom.verbs.profile import RecordProfile
 from elbowroom.verbs.run_options import out_option, timeout_option
 

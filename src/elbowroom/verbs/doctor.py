@@ -36,7 +36,6 @@ class Doctor(Verb):
         return [*diagnose(gather(mpi=mpi)), *plugin_problems()]
 
     def document(self, result: list[Diagnosis]) -> Diagnoses:
-        """All checks."""
         from elbowroom.machine.doctor import Diagnoses
 
         return Diagnoses(checks=tuple(result))

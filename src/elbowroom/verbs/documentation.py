@@ -42,7 +42,6 @@ class Help(Verb):
         return pages[self.topic].read_text(encoding="utf-8")
 
     def print(self, result: str) -> None:
-        """As it is."""
         click.echo(result, nl=False)
 
 
@@ -64,7 +63,6 @@ class Completion(Verb):
         return shell_class(_root(), {}, "elbowroom", "_ELBOWROOM_COMPLETE").source()
 
     def print(self, result: str) -> None:
-        """As it is."""
         click.echo(result, nl=False)
 
 
@@ -79,7 +77,6 @@ class Manual(Verb):
         return manual_page(_root())
 
     def print(self, result: str) -> None:
-        """As it is."""
         click.echo(result, nl=False)
 
 

@@ -61,11 +61,10 @@ class Explain(Verb):
         to explain.
         """
         from elbowroom.explain.explainer import explain as explain_runs
-        from elbowroom.verbs.run_folder import Run, open
+        from elbowroom.verbs.run_folder import open_each
 
-        runs = [run if isinstance(run, Run) else open(run) for run in self.runs]
-        _one_machine(runs)
-        _once(runs)
+        runs = open_each(self.runs)
+        _check_machines(runs)
         observed = [run.observed() for run in runs]
         explanation = explain_runs(
             observed, runs[0].machine, kernel=self.kernel, n=self.cores, size=self.size
@@ -107,7 +106,7 @@ def save(explanation: Explanation, path: Path) -> None:
     save_panels(drawn, path, columns=2, title=f"Where it comes from: {where}", shared=False)
 
 
-def _one_machine(runs: list[Run]) -> None:
+def _check_machines(runs: list[Run]) -> None:
     """Refuses runs of machines that differ in name, cores, nodes or number of hosts."""
     first = runs[0].machine
     for run in runs[1:]:
@@ -118,16 +117,6 @@ def _one_machine(runs: list[Run]) -> None:
             value=str(run.path),
             hint="explain the runs of one machine together, others apart",
         )
-
-
-def _once(runs: list[Run]) -> None:
-    """Refuses a run that is named twice: its points would be counted twice."""
-    paths: set[Path] = set()
-    for run in runs:
-        place = run.path.resolve()
-        if place in paths:
-            raise UsageError("is named twice", field="run", value=str(run.path), hint="name each run once")
-        paths.add(place)
 
 
 def print_explanation(explanation: Explanation) -> None:

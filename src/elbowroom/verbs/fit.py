@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,29 +22,6 @@ if TYPE_CHECKING:
     from elbowroom.verbs.gpu_models import GpuEvaluationDocument
     from elbowroom.verbs.model_file import Evaluation, Model
     from elbowroom.verbs.run_folder import Run
-
-_LINEAR_ALGEBRA = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-
-
-def one_thread() -> None:
-    """Loads numpy and scipy with one thread for linear algebra, where the user has not asked for several.
-
-    Fits are long rows of small matrices, whose threads only wait for one another.
-
-    The libraries read these variables once, when they are loaded; the environment is left as it was, since
-    programs that are started later inherit it. On a busy machine of two cores, fits then take a tenth of the
-    time; on a quiet one, as long.
-    """
-    ours = [
-        name for name in _LINEAR_ALGEBRA if name not in os.environ and "OMP_NUM_THREADS" not in os.environ
-    ]
-    os.environ.update(dict.fromkeys(ours, "1"))
-    try:
-        import numpy.linalg  # noqa: F401
-        import scipy.linalg  # noqa: F401 (both are loaded for what they read from the environment)
-    finally:
-        for name in ours:
-            del os.environ[name]
 
 
 class ImportCurves(Verb):
@@ -92,17 +66,10 @@ class ImportCurves(Verb):
         )
         return Run(folder, results)
 
-    @contextmanager
-    def in_shell(self, as_json: bool) -> Iterator[ImportCurves]:
-        """With the words that were typed, which the run keeps."""
-        yield self.with_fields(command=("elbowroom", *sys.argv[1:]))
-
     def document(self, result: Run) -> dict[str, Any]:
-        """All results."""
         return result.show()
 
     def print(self, result: Run) -> None:
-        """The run, and its folder."""
         from elbowroom.verbs.run_tables import print_run
 
         print_run(result)
@@ -125,6 +92,7 @@ class Fit(Verb):
     """
 
     name = "fit"
+    fits = True
 
     run: Run | Path | str | Sequence[Run | Path | str] = argument(metavar="RUN [RUN]...", nargs=-1)
     out: Path | str | None = out_option(
@@ -147,12 +115,10 @@ class Fit(Verb):
 
         UsageError where none can be fitted, the runs hold one point only, or are of different machines.
         """
-        from elbowroom.verbs.run_folder import Run, open
+        from elbowroom.verbs.run_folder import Run, open_each
         from elbowroom.verbs.run_models import default_path, fit_runs
 
-        several = [self.run] if isinstance(self.run, Run | Path | str) else list(self.run)
-        _refuse_twice([item for item in several if not isinstance(item, Run)])
-        sources = [item if isinstance(item, Run) else open(item) for item in several]
+        sources = open_each([self.run] if isinstance(self.run, Run | Path | str) else self.run)
         model = fit_runs(
             sources,
             kernel=self.kernel,
@@ -164,12 +130,6 @@ class Fit(Verb):
         )
         model.save(self.out if self.out is not None else default_path(sources[0]))
         return model
-
-    @contextmanager
-    def in_shell(self, as_json: bool) -> Iterator[Fit]:
-        """On one thread of the linear algebra library."""
-        one_thread()
-        yield self
 
     def document(self, result: Model) -> FitDocument:
         """The file, and the model in it."""
@@ -187,12 +147,6 @@ class Fit(Verb):
 
 
 fit = function_of(Fit)
-
-
-def _refuse_twice(paths: Any) -> None:
-    for index, path in enumerate(paths):
-        if os.path.realpath(path) in map(os.path.realpath, paths[:index]):
-            raise UsageError("is named twice", field="run", value=str(path), hint="name each run once")
 
 
 class Evaluate(Verb):
@@ -281,6 +235,6 @@ def evaluate(run: Run | Path | str, model: Model | Path | str) -> Evaluation:
     UsageError where the run is from another machine than the model, or measured nothing together.
     """
     from elbowroom.verbs.model_file import evaluation, load_model
-    from elbowroom.verbs.run_folder import Run, open
+    from elbowroom.verbs.run_folder import open
 
-    return evaluation(run if isinstance(run, Run) else open(run), load_model(model))
+    return evaluation(open(run), load_model(model))

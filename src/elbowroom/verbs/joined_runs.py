@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from elbowroom.files import write_atomically
 from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.report.page import Page, render
 from elbowroom.results.result import Finding, PointResult, Verdict
-from elbowroom.verbs.run_folder import Run, open
+from elbowroom.verbs.run_folder import Run, open_each
 from elbowroom.verbs.run_report import build_page
 
 if TYPE_CHECKING:
@@ -128,11 +127,10 @@ def join_runs(*runs: Run | Path | str) -> JoinedRuns:
     UsageError for runs of different machines or experiments, runs that are named twice, an experiment that
     cannot join runs, and runs that do not fit together (one mesh, each number of nodes once).
     """
-    opened = [run if isinstance(run, Run) else open(run) for run in runs]
+    opened = open_each(runs)
     if len(opened) < 2:
         raise UsageError("needs two runs", field="run", hint="name a run of each number of nodes")
     first = opened[0]
-    _check_once(opened)
     experiment = experiments.get(str(first.manifest.plan["experiment"]))
     for run in opened[1:]:
         other = run.manifest.plan["experiment"]
@@ -161,11 +159,3 @@ def join_runs(*runs: Run | Path | str) -> JoinedRuns:
         )
     parts = [RunPart(name=str(run.path), results=tuple(run.points()), machine=run.machine) for run in opened]
     return JoinedRuns(opened, experiment.join(parts))
-
-
-def _check_once(runs: Sequence[Run]) -> None:
-    paths: set[str] = set()
-    for run in runs:
-        if (path := os.path.realpath(run.path)) in paths:
-            raise UsageError("is named twice", field="run", value=str(run.path), hint="name each run once")
-        paths.add(path)

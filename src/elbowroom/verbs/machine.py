@@ -38,7 +38,6 @@ class List(Verb):
         return MACHINES.all()
 
     def document(self, result: Sequence[Definition]) -> VirtualMachineList:
-        """Their definitions."""
         from elbowroom.virtual.definition import VirtualMachineList, facts_of
 
         return VirtualMachineList(machines=tuple(map(facts_of, result)))
@@ -111,7 +110,6 @@ class FromRun(Verb):
         return machine_from_run(self.run, self.out)
 
     def document(self, result: Definition) -> VirtualMachineDocument:
-        """The definition, and its file."""
         return _document(result, self.out)
 
     def print(self, result: Definition) -> None:
@@ -147,10 +145,10 @@ def machine_from_run(run: Run | Path | str, path: Path | str | None = None) -> D
     """
     from elbowroom.models.threshold.fit import fit
     from elbowroom.verbs.model_file import curves_of
-    from elbowroom.verbs.run_folder import Run, open
+    from elbowroom.verbs.run_folder import open
     from elbowroom.virtual.definition import checked
 
-    run = run if isinstance(run, Run) else open(run)
+    run = open(run)
     curves = curves_of(run).curves
     fitted = fit(curves, "robust", resamples=0)
     if fitted.model.local is None:

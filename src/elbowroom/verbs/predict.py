@@ -116,8 +116,7 @@ class Predict(Verb):
     comm_threads: int | None = option("Number of communication threads; default: 1.", "K")
     group: tuple[str, ...] = option("N more computing cores of socket S with data on that node.", "S:N@NODE")
     copy: tuple[str, ...] = option(
-        "Copy of an accelerator, with this bandwidth; d2h@NODE: with that of its model.",
-        "MB/s@NODE",
+        "Copy of an accelerator, with this bandwidth; d2h@NODE: with that of its model.", "MB/s@NODE"
     )
     load: str | None = option("Read the load from a file (`elbowroom help predict`).", "LOAD.toml")
     device: CaseOptions = included(CaseOptions)

@@ -137,7 +137,6 @@ class RecordProfile(Verb):
         return Profiled(where, document)
 
     def planned_starts(self) -> Iterator[PlannedStart]:
-        """The program."""
         from elbowroom.measure.planned_starts import PlannedStart
 
         prepared = self._prepared(Path(self.out), self.emulated.settings())
@@ -157,13 +156,7 @@ class RecordProfile(Verb):
         settings = profiler.Settings(directory=str(where), records=_checked_records(self.records))
         return profiler.prepare(self.command, settings, self.mpi, nic)
 
-    @contextlib.contextmanager
-    def in_shell(self, as_json: bool) -> Iterator[RecordProfile]:
-        """With --json, stdout is for the document, and what the program prints goes to stderr."""
-        yield self.with_fields(stdout=sys.stderr.fileno()) if as_json else self
-
     def document(self, result: Profiled) -> ProfileRecordDocument:
-        """What was recorded."""
         return result.document
 
     def print(self, result: Profiled) -> None:
@@ -182,7 +175,6 @@ class RecordProfile(Verb):
                 print_wrapped(f"The program ended with exit code {document.exit_code}.", style="bold yellow")
 
     def exit_code(self, result: Profiled) -> int:
-        """That of the program."""
         return result.document.exit_code
 
 
@@ -320,7 +312,6 @@ class ShowProfile(Verb):
         return shown
 
     def document(self, result: ShownProfile) -> ProfileSummary:
-        """The summary."""
         return result.summary
 
     def print(self, result: ShownProfile) -> None:

@@ -39,11 +39,7 @@ class CalibrateNic(Verb):
     name = "profile calibrate"
 
     sizes: Sequence[int] = option(
-        "Of the messages.",
-        "LIST",
-        default="1KiB,16KiB,256KiB,4MiB",
-        parse=parse_sizes,
-        positional=True,
+        "Of the messages.", "LIST", default="1KiB,16KiB,256KiB,4MiB", parse=parse_sizes, positional=True
     )
     ranks: int | None = option("Of all nodes; default: one for each core.", "N", type=click.IntRange(min=2))
     emulation: EmulatedNic = included(EmulatedNic)
@@ -77,7 +73,6 @@ class CalibrateNic(Verb):
         return result
 
     def planned_starts(self) -> Iterator[PlannedStart]:
-        """The program that sends."""
         from elbowroom.launch.executables import NETWORK_BENCH, bench_launch
         from elbowroom.measure.planned_starts import PlannedStart
 
@@ -113,7 +108,6 @@ class CalibrateNic(Verb):
         return cases(tuple(sorted(set(self.sizes))), min(each, ranks)), job
 
     def print(self, result: Calibration) -> None:
-        """A line for each case."""
         print_wrapped(f"All senders of a node together, MB/s ({result.mpi})", style="bold")
         table = new_table(
             ("", ""), ("senders", "right"), ("size", "right"), ("MB/s", "right"), ("range", "right")

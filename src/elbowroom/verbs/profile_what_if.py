@@ -11,7 +11,6 @@ from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.errors import UsageError
 from elbowroom.quantities import percent, short_time
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
-from elbowroom.verbs.fit import one_thread
 
 if TYPE_CHECKING:
     from elbowroom.advise.what_if import Change, WhatIf
@@ -25,6 +24,7 @@ class PredictChanges(Verb):
     """
 
     name = "profile what-if"
+    fits = True
 
     directory: Path | str = argument(metavar="P")
     model: Model | Path | str | None = option(
@@ -42,11 +42,6 @@ class PredictChanges(Verb):
     )
     communication_threads: bool = option("Other threads of a rank compute while its messages are pending.")
     curve: Path | str | None = option("NIC by `profile calibrate -o`; default: from the profile.")
-
-    def execute(self, as_json: bool) -> int:
-        """With one thread for linear algebra."""
-        one_thread()
-        return super().execute(as_json)
 
     def do(self) -> WhatIf:
         """How the time of a profiled program changes with `fewer_cores` computing cores less (default 1),

@@ -36,7 +36,6 @@ class _WriteFiles(Verb):
     """A command that writes files and prints their names."""
 
     def document(self, result: Sequence[Path]) -> FileList:
-        """The names of the files."""
         return FileList(files=tuple(map(str, result)))
 
     def print(self, result: Sequence[Path]) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -213,18 +212,11 @@ class RunPlan(Verb):
         return dry_run_document(plan)
 
     def print_planned(self, plan: Prepared) -> None:
-        """Points, time and command lines."""
         from elbowroom.verbs.run_tables import print_dry_run
 
         print_dry_run(plan)
 
-    @contextlib.contextmanager
-    def in_shell(self, as_json: bool) -> Iterator[RunPlan]:
-        """With the words that were typed, which the run keeps."""
-        yield self.with_fields(command=("elbowroom", *sys.argv[1:]))
-
     def document(self, result: Run) -> dict[str, Any]:
-        """All results."""
         return result.show()
 
     def print(self, result: Run) -> None:
@@ -239,7 +231,6 @@ class RunPlan(Verb):
                 click.launch(str(report))
 
     def trusted(self, result: Run) -> bool:
-        """Whether the run is."""
         return result.verdict.trusted
 
 

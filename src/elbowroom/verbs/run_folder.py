@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,11 +191,21 @@ class Run:
         return [path]
 
 
-def open(path: Path | str) -> Run:
-    """Opens a run folder; raises UsageError when it is none, is damaged, or was written by a newer
-    release.
+def open(path: Run | Path | str) -> Run:
+    """Opens a run folder, unless it is open; raises UsageError when it is none, is damaged, or was written by
+    a newer release.
     """
-    return Run(RunFolder.open(path))
+    return path if isinstance(path, Run) else Run(RunFolder.open(path))
+
+
+def open_each(paths: Iterable[Run | Path | str]) -> list[Run]:
+    """Opens run folders as `open`; UsageError where one is named twice: its points would count twice."""
+    runs: dict[str, Run] = {}
+    for run in map(open, paths):
+        if (place := os.path.realpath(run.path)) in runs:
+            raise UsageError("is named twice", field="run", value=str(run.path), hint="name each run once")
+        runs[place] = run
+    return list(runs.values())
 
 
 class ShownMachine(Machine, frozen=True, kw_only=True):

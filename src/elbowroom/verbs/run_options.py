@@ -118,9 +118,7 @@ class PlanChanges(Options):
     comp_node: int | None = option("NUMA node of the computation's data.", "NODE")
     comm_node: int | None = option("NUMA node of the message buffers.", "NODE")
     sizes: tuple[int, ...] | None = option(
-        "Message sizes: 4,64KiB,64MB (MB = 1e6 B, MiB = 2^20 B).",
-        "S,S",
-        parse=parse_sizes,
+        "Message sizes: 4,64KiB,64MB (MB = 1e6 B, MiB = 2^20 B).", "S,S", parse=parse_sizes
     )
     nodes: str | None = option("Numbers of nodes of a simulated cluster: 4,8,16.", "N,N")
     repeat: int | None = option("Repetitions of each point.", "N", type=REPEAT)

@@ -33,7 +33,6 @@ class ShowRun(Verb):
         return open(self.path)
 
     def document(self, result: Run) -> dict[str, Any]:
-        """All results."""
         return result.show()
 
     def print(self, result: Run) -> None:
@@ -107,7 +106,6 @@ class ListRuns(Verb):
         return sorted(map(_listed, sorted(inside)), key=lambda run: (run.created or "~", run.path))
 
     def document(self, result: list[ListedRun]) -> RunList:
-        """The runs with their folder."""
         return RunList(folder=str(self.folder), runs=tuple(result))
 
     def print(self, result: list[ListedRun]) -> None:
@@ -200,7 +198,6 @@ class ListPlans(Verb):
         return PlanList(plans=tuple(listed))
 
     def print(self, result: list[Plan]) -> None:
-        """A table."""
         table = new_table(("plan", ""), ("question", "wrap"))
         for plan in result:
             table.add_row(plan.name, plan.question)

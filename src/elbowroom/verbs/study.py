@@ -133,11 +133,9 @@ class StudyPaper(Verb):
         _print_plan(plan)
 
     def print(self, result: StudyDocument) -> None:
-        """The statements with their verdicts."""
         _print_study(result)
 
     def exit_code(self, result: StudyDocument) -> int:
-        """1 where a run failed."""
         if any(run.state == "failed" for run in result.runs):
             return 1
         return super().exit_code(result)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
 
-from elbowroom.cli.console import print_wrapped, progress_bar
+from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import FIGURE, Output
 from elbowroom.errors import UsageError
 from elbowroom.files import is_stdout, make_folder
@@ -69,6 +68,7 @@ class MergeTrace(Verb):
     """Merge the traces of all ranks into one file, on one clock."""
 
     name = "trace merge"
+    progress = "merging"
 
     directory: Path | str = argument(metavar="DIR")
     out: Path | str = option(
@@ -138,12 +138,6 @@ class MergeTrace(Verb):
                 hint="give an earlier time",
             )
 
-    @contextlib.contextmanager
-    def in_shell(self, as_json: bool) -> Iterator[MergeTrace]:
-        """With a progress bar."""
-        with progress_bar("merging") as tell:
-            yield self.with_fields(tell=tell)
-
     def show(self, result: Merged, as_json: bool) -> int:
         """On stderr where the merged trace is on stdout."""
         on_stdout = is_stdout(Path(self.out))
@@ -210,7 +204,6 @@ class CountEvents(Verb):
             click.echo(f"figure: {self.figure}")
 
     def trusted(self, result: Stat) -> bool:
-        """Whether there is no doubt."""
         return not result.doubts
 
 
@@ -239,6 +232,7 @@ class ShowActivity(Verb):
     """Show tasks, states of workers and durations of messages over time."""
 
     name = "trace activity"
+    progress = "reading"
 
     directory: Path | str = argument(metavar="DIR")
     bins: int = bins_option()
@@ -273,14 +267,7 @@ class ShowActivity(Verb):
         _new_tables(Path(self.tables))
         return result._replace(tables=write_tables(activity, Path(self.tables)))
 
-    @contextlib.contextmanager
-    def in_shell(self, as_json: bool) -> Iterator[ShowActivity]:
-        """With a progress bar."""
-        with progress_bar("reading") as tell:
-            yield self.with_fields(tell=tell)
-
     def document(self, result: TraceActivity) -> ActivityOverTime:
-        """Counts over time."""
         return result.over_time
 
     def print(self, result: TraceActivity) -> None:
@@ -346,11 +333,9 @@ class CheckTrace(Verb):
         return read_check(self.directory)
 
     def document(self, result: Checked) -> TraceCheck:
-        """The check."""
         return result.check
 
     def print(self, result: Checked) -> None:
-        """Counts, and what is wrong."""
         print_check(result.check, trusted=result.trusted)
 
 
@@ -393,7 +378,6 @@ class CompareClocks(Verb):
             click.echo(f"report: {self.report}")
 
     def trusted(self, result: Sync) -> bool:
-        """Whether there is no doubt."""
         return not result.doubts
 
 

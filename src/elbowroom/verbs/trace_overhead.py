@@ -76,17 +76,11 @@ class MeasureOverhead(Verb):
         "Sets of categories: mpi;mpi,task; default: each category by itself.", "SET;SET"
     )
     threads: Sequence[int] | None = option(
-        "Numbers of threads; replace {threads} in CMD.",
-        "N,N",
-        parse=parse_cores,
+        "Numbers of threads; replace {threads} in CMD.", "N,N", parse=parse_cores
     )
     compared: Metric = included(Metric)
     limit: float = option(
-        "Largest overhead that is acceptable.",
-        "PERCENT",
-        default="5.0",
-        type=float,
-        parse=share_of_percent,
+        "Largest overhead that is acceptable.", "PERCENT", default="5.0", type=float, parse=share_of_percent
     )
     buffer: int | str = option("As in `record`.", "SIZE", default="4MiB")
     recorder: Recorder = included(Recorder)
@@ -195,7 +189,6 @@ class MeasureOverhead(Verb):
 
     @contextlib.contextmanager
     def in_shell(self, as_json: bool) -> Iterator[MeasureOverhead]:
-        """With progress."""
         with run_steps() as step:
             yield self.with_fields(step=step)
 
@@ -310,7 +303,6 @@ class MeasureFlushes(Verb):
 
     @contextlib.contextmanager
     def in_shell(self, as_json: bool) -> Iterator[MeasureFlushes]:
-        """With progress."""
         with run_steps() as step:
             yield self.with_fields(step=step)
 
@@ -332,7 +324,6 @@ class MeasureFlushes(Verb):
             click.echo(f"figure: {self.out}")
 
     def trusted(self, result: FlushCosts) -> bool:
-        """Whether the cost is known."""
         return result.cost is not None
 
 

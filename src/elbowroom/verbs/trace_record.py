@@ -201,7 +201,6 @@ class RecordTrace(Verb):
         )
 
     def planned_starts(self) -> Iterator[PlannedStart]:
-        """The program."""
         from elbowroom.measure.planned_starts import PlannedStart
 
         prepared = self._prepared(self._settings())
@@ -239,13 +238,7 @@ class RecordTrace(Verb):
         build.trace_reader()  # before the program runs, which may take long
         return prepared
 
-    @contextlib.contextmanager
-    def in_shell(self, as_json: bool) -> Iterator[RecordTrace]:
-        """With --json, stdout is for the document, and what the program prints goes to stderr."""
-        yield self.with_fields(stdout=sys.stderr.fileno()) if as_json else self
-
     def document(self, result: Recorded) -> RecordDocument:
-        """What was recorded."""
         return result.document()
 
     def print(self, result: Recorded) -> None:
@@ -254,7 +247,6 @@ class RecordTrace(Verb):
             _print(result)
 
     def exit_code(self, result: Recorded) -> int:
-        """That of the program."""
         return result.exit_code
 
 

@@ -76,7 +76,6 @@ class VerifyAdvice(Verb):
         return compared
 
     def print(self, result: Compared) -> None:
-        """Both steps and the gain."""
         print_compared(result)
 
     def _time_program(self) -> Compared:
