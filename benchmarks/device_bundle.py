@@ -36,8 +36,7 @@ from elbowroom.machine.layout import regular_machine  # noqa: E402
 from elbowroom.machine.topology import Machine  # noqa: E402
 from elbowroom.measure.loop import UnitGroup, groups  # noqa: E402
 from elbowroom.plan.file import Plan  # noqa: E402
-from elbowroom.plan.order import order_units, request  # noqa: E402
-from elbowroom.plan.validation import ranks_needed  # noqa: E402
+from elbowroom.plan.order import order_units  # noqa: E402
 from elbowroom.points.point import Point  # noqa: E402
 from elbowroom.version import __version__  # noqa: E402
 
@@ -86,7 +85,7 @@ def planned(part: Part, machine: Machine, mpi: Mpi) -> dict[str, Any]:
             "notes": notes,
         }
         units = order_units(expansion.points, plan.repetitions, plan.seed)
-        for group in groups(units, points, lambda point: ranks_needed(point, machine)):
+        for group in groups(units, points, machine):
             start = start_of(group, mpi)
             known = starts.setdefault(json.dumps(start, sort_keys=True), {**start, "units": []})
             known["units"] += units_of(run, plan, points, group)
@@ -114,8 +113,8 @@ def units_of(run: Run, plan: Plan, points: Mapping[str, Point], group: UnitGroup
             "point": places[unit.point],
             "repetition": unit.repetition,
             "closing": unit.closing,
-            "patience": point.workload.patience(point, unit, plan.steady),
-            "request": request(point, unit, plan.steady),
+            "patience": point.workload.times(point, unit.closing, plan.steady).patience,
+            "request": point.workload.request(point, unit, plan.steady),
         }
 
 

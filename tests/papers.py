@@ -21,7 +21,6 @@ from elbowroom.launch.virtual import load as load_machine
 from elbowroom.machine.topology import Machine, Nic
 from elbowroom.measure.measurements import collect
 from elbowroom.measure.study import StudyRequest, StudyRun, overrides, runs_of
-from elbowroom.plan.order import request
 from elbowroom.points.factorizations import FactorizationProgram
 from elbowroom.points.payload import Trace
 from elbowroom.points.point import Point
@@ -167,7 +166,7 @@ def _of_virtual(points: Sequence[Point], virtual: VirtualMachine) -> list[PointR
     for point in points:
         for number in range(REPETITIONS):
             unit = Unit(point=point.id, repetition=number)
-            record = virtual.answer(unit, request(point, unit, steady), unit)
+            record = virtual.answer(unit, point.workload.request(point, unit, steady), unit)
             entries.append(Entry(point=point.id, repetition=number, record=record))
     seen = collect(entries, points)
     return results(points, seen.samples, seen.flags, repetitions=REPETITIONS, entries=seen.entries)

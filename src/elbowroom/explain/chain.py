@@ -69,7 +69,7 @@ def observed_points(
     """
     points = []
     for item in results:
-        if item.status == "failed" or not item.workload.explainable:
+        if item.status == "failed" or not item.workload.facts.explainable:
             continue
         own: dict[SideName, LogKept] = {}
         for side in SIDES:

@@ -51,7 +51,7 @@ def _polling(points: Sequence[ObservedPoint]) -> Iterator[Contrast]:
     """Workers that poll, against the same ones paused (Denis et al. 2021, section 5.4)."""
     for point in points:
         item = point.item
-        own = item.workload.contrast
+        own = item.workload.facts.contrast
         if item.kernel == POLLING:
             control = _nearest(point, [other for other in points if other.item.kernel == PAUSED], "cursor")
             setting = f"workers that poll (backoff {item.cursor})"
@@ -64,7 +64,7 @@ def _polling(points: Sequence[ObservedPoint]) -> Iterator[Contrast]:
 def _runtime(points: Sequence[ObservedPoint]) -> Iterator[Contrast]:
     """Messages through the runtime system, against MPI's inside the same point (section 5.2)."""
     for point in points:
-        own = point.item.workload.contrast
+        own = point.item.workload.facts.contrast
         if own is None or own.source != "runtime overhead" or "comm" not in point.logs:
             continue
         log = point.logs["comm"]
@@ -86,9 +86,9 @@ def _runtime(points: Sequence[ObservedPoint]) -> Iterator[Contrast]:
 
 def _shared_cores(points: Sequence[ObservedPoint]) -> Iterator[Contrast]:
     """Two threads on one core, against the same work with a core for each (docs/design/method.md, rule 4)."""
-    apart = [point for point in points if not point.shares_core and point.item.workload.beside_messages]
+    apart = [point for point in points if not point.shares_core and point.item.workload.facts.beside_messages]
     for point in points:
-        if point.shares_core and point.item.workload.beside_messages:
+        if point.shares_core and point.item.workload.facts.beside_messages:
             alike = [
                 other
                 for other in apart
@@ -354,7 +354,7 @@ def _nothing(runs: Sequence[ObservedRun]) -> UsageError:
     """Why nothing can be explained; the tables of a run of an accelerator name sources themselves."""
     names = [run.run for run in runs]
     measured = [item for run in runs for item in run.results if item.status != "failed"]
-    if any(item.workload.needs.gpu for item in measured):
+    if any(item.workload.needs.gpu is not None for item in measured):
         return UsageError(
             "holds points of an accelerator, whose sources of loss are in its tables",
             field="run",

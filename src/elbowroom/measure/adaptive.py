@@ -45,7 +45,6 @@ from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.run_data import Layout, collect, layout_of, situation
 from elbowroom.plan.order import blocks, estimate, order_units
-from elbowroom.plan.validation import ranks_needed
 from elbowroom.points.point import Expansion, Point
 from elbowroom.points.probe import ProbeStart
 from elbowroom.points.unit import Unit
@@ -343,7 +342,7 @@ class _AdaptiveLoop:
 
     def _measure(self, work: Loop, bar: Progress, points: Sequence[Point], *, closing: bool = False) -> None:
         """Measures what these points still lack; with `closing` also what comes at the end of all of them."""
-        plan, machine = self.whole.plan, self.whole.machine
+        plan = self.whole.plan
         known = self.folder.manifest.points
         added = tuple(point for point in points if point not in known)
         if added:
@@ -355,7 +354,7 @@ class _AdaptiveLoop:
         for block in blocks(left, plan.repetitions, plan.starts):
             if plan.starts > 1:
                 self.keeper.close()
-            for group in groups(block, self._points, lambda point: ranks_needed(point, machine)):
+            for group in groups(block, self._points, self.whole.machine):
                 work.run(group, None, lambda unit: bar.step(unit.point))
 
     def _chosen(self) -> list[Situation]:

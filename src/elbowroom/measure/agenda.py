@@ -330,7 +330,7 @@ class WithinBudget:
         """
         left = self._left()
         phases = len(point.sequence)
-        spare = (left - phases * point.workload.phase_seconds(point)) / (2 * phases)
+        spare = (left - phases * point.workload.times(point).phase) / (2 * phases)
         limit = min(steady.limit, max(SHORTEST_LIMIT, spare))
         return min(patience, max(SHORTEST_PATIENCE, left)), msgspec.structs.replace(steady, limit=limit)
 

@@ -90,10 +90,7 @@ class Schedule:
         return Agenda(
             [point.id for point in points],
             Limits(least=self._least, most=plan.repetitions, refine=plan.precision > 0),
-            seconds={
-                point.id: point.workload.seconds(point, Unit(point=point.id, repetition=0))
-                for point in points
-            },
+            seconds={point.id: point.workload.times(point).unit for point in points},
             widths=self._widths,
             first=len(ids & self._answer),
             closing=[unit for unit in group.units if unit.closing],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -13,8 +13,8 @@ import msgspec
 from elbowroom.errors import MachineError
 from elbowroom.launch.session import Conversation, SessionLost, error_of
 from elbowroom.machine import keeper
+from elbowroom.machine.topology import Machine
 from elbowroom.measure.agenda import Course, InOrder
-from elbowroom.plan.order import request
 from elbowroom.points.point import Point, Steady
 from elbowroom.points.probe import ProbeStart, several_threads, shares_core
 from elbowroom.points.unit import Entry, Unit
@@ -41,27 +41,27 @@ class UnitGroup(msgspec.Struct, frozen=True, kw_only=True):
     started: Point | None = None
 
 
-def groups(
-    units: Sequence[Unit], points: dict[str, Point], ranks: Callable[[Point], int]
-) -> tuple[UnitGroup, ...]:
+def groups(units: Sequence[Unit], points: dict[str, Point], machine: Machine) -> tuple[UnitGroup, ...]:
     """Units by what answers them, each group in the order of the plan.
 
     Groups follow one another instead of alternating, since the ranks of a second, idle probe would poll
     beside the measurement. The probe's groups come first.
     """
-    members: dict[tuple[Hashable, ...], list[Unit]] = {}
+    members: dict[tuple[Any, ...], list[Unit]] = {}
     for unit in units:
         point = points[unit.point]
-        members.setdefault((*point.workload.turn, point.workload.group(point, ranks(point))), []).append(unit)
-    together = [_group(of_group, points, ranks) for of_group in members.values()]
-    return tuple(sorted(together, key=lambda group: points[group.units[0].point].workload.turn))
+        workload = point.workload
+        order, key = workload.facts.order, workload.group(point, workload.rank_count(point, machine))
+        members.setdefault((order != "planned", key if order == "last, sorted" else (), key), []).append(unit)
+    ordered = sorted(members, key=lambda member: member[:2])
+    return tuple(_group(members[member], points, machine) for member in ordered)
 
 
-def _group(units: Sequence[Unit], points: dict[str, Point], ranks: Callable[[Point], int]) -> UnitGroup:
+def _group(units: Sequence[Unit], points: dict[str, Point], machine: Machine) -> UnitGroup:
     most = max((points[unit.point] for unit in units), key=lambda point: len(point.comm_cores))
     return UnitGroup(
         probe=ProbeStart(
-            ranks=ranks(most),
+            ranks=most.workload.rank_count(most, machine),
             share_core=shares_core(most),
             several_threads=several_threads(most),
             library_progress=most.workload.needs.library_progress,
@@ -134,7 +134,9 @@ class Loop:
         self.units_measured += 1
         self._count(probe)
         point = self.points[unit.point]
-        usual = point.workload.patience(point, unit, self.steady) if self.limit is None else self.limit
+        usual = self.limit
+        if usual is None:
+            usual = point.workload.times(point, unit.closing, self.steady).patience
         wait, steady = self._course.limits(point, usual, self.steady)
         try:
             answer = probe.ask(unit, self._request(point, unit, steady), wait)
@@ -167,7 +169,7 @@ class Loop:
 
     def _request(self, point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
         """The unit's request; the probe holds the point's settings by a keeper on each host."""
-        message = request(point, unit, steady)
+        message = point.workload.request(point, unit, steady)
         if point.settings:
             message["settings"] = {**point.settings, "keeper": keeper.command()}
         return message

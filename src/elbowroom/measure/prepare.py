@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -31,9 +32,9 @@ from elbowroom.models.published import of_published
 from elbowroom.models.run_data import layout_of, situation
 from elbowroom.plan.file import Plan
 from elbowroom.plan.order import blocks, estimate, measured, order_units
-from elbowroom.plan.validation import check_count, ranks_needed, validate
-from elbowroom.points.point import Expansion, Note, Point
-from elbowroom.points.steps import Losses
+from elbowroom.plan.validation import check_count, validate
+from elbowroom.points.point import Expansion, Note, Point, running
+from elbowroom.points.steps import ApplicationSteps, Losses
 from elbowroom.points.unit import Unit
 from elbowroom.stats.interval import Interval
 from elbowroom.store.meshes import check_mesh, read_mesh, write_mesh
@@ -118,7 +119,7 @@ def schedule(plan: Plan, machine: Machine, expansion: Expansion, source: Source,
     sorted_units = tuple(
         group
         for block in blocks(units, plan.repetitions, plan.starts)
-        for group in groups(block, by_id, lambda point: ranks_needed(point, machine))
+        for group in groups(block, by_id, machine)
     )
     commands = (
         source.command(group.probe) if group.started is None else source.application_command(group.started)
@@ -148,15 +149,19 @@ def add_meshes_and_losses(expansion: Expansion, plan: Plan, machine: Machine) ->
     """
     expansion = with_mesh(expansion, plan, machine)
     if machine.virtual:
-        for point in expansion.points:
-            point.workload.partition(scaled)
+        for _, steps in running(expansion.points, ApplicationSteps):
+            scaled(steps.cells, steps.processes)
     return with_losses(expansion, plan, machine)
 
 
 def check_overlap(expansion: Expansion, wanted: Expansion) -> None:
     """Refuses steps none of whose overlapped variants is answered: the table would be empty."""
-    lost = [point for point in wanted.points if point.workload.overlaps]
-    if lost and not any(point.workload.overlaps for point in expansion.points):
+
+    def overlapped(of: Expansion) -> list[Point]:
+        return [point for point, steps in running(of.points, ApplicationSteps) if steps.variant == "overlap"]
+
+    lost = overlapped(wanted)
+    if lost and not overlapped(expansion):
         threads = min(len(point.comm_cores) for point in lost)
         reasons = [note.reason for note in expansion.notes if note not in wanted.notes]
         reason = reasons[0] if reasons else "cannot be answered here"
@@ -177,8 +182,11 @@ def with_losses(expansion: Expansion, plan: Plan, machine: Machine) -> Expansion
     _same_machine(document, machine, model)
 
     def predicted(point: Point) -> Point:
-        workload = point.workload.with_losses(lambda: losses(document, point, machine, model))
-        return msgspec.structs.replace(point, workload=workload)
+        workload: Any = point.workload
+        if "losses" not in workload.__struct_fields__:
+            return point
+        own = losses(document, point, machine, model)
+        return msgspec.structs.replace(point, workload=msgspec.structs.replace(workload, losses=own))
 
     return Expansion(points=tuple(map(predicted, expansion.points)), notes=expansion.notes)
 
@@ -240,13 +248,13 @@ def with_mesh(expansion: Expansion, plan: Plan, machine: Machine) -> Expansion:
             hint="measure on a real machine, or leave the mesh out",
         )
     path, cells = written(Path(name), cavities=bool(plan.keys.cavities))
-    return Expansion(
-        points=tuple(
-            msgspec.structs.replace(point, workload=point.workload.on_mesh(str(path), cells))
-            for point in expansion.points
-        ),
-        notes=expansion.notes,
-    )
+
+    def on_mesh(point: Point) -> Point:
+        if not isinstance(point.workload, ApplicationSteps):
+            return point
+        return msgspec.structs.replace(point, workload=point.workload.on_mesh(str(path), cells))
+
+    return Expansion(points=tuple(map(on_mesh, expansion.points)), notes=expansion.notes)
 
 
 def written(source: Path, *, cavities: bool = False) -> tuple[Path, int]:

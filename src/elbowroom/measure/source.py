@@ -27,8 +27,7 @@ from elbowroom.machine.layout import topology_xml
 from elbowroom.machine.state import Failure
 from elbowroom.machine.topology import Machine, here
 from elbowroom.plan.file import Plan
-from elbowroom.plan.validation import ranks_needed
-from elbowroom.points.point import Point
+from elbowroom.points.point import Needs, Point
 from elbowroom.points.probe import ProbeStart, shares_core
 from elbowroom.points.unit import Unit
 from elbowroom.store.folder import RunFolder
@@ -193,20 +192,20 @@ class Live:
 
     def refuse(self, point: Point) -> str:
         """The probe says itself what it cannot measure; what an application cannot is known before."""
-        if point.workload.needs.starpu:
+        needs = point.workload.needs
+        if needs.starpu:
             return self._without_starpu()
-        if point.workload.needs.gpu:
+        if needs.gpu is not None:
             facts = self._gpu_facts(point.workload.program)
-            return "" if facts is None else point.workload.gpu_refusal(facts)
+            return "" if facts is None else needs.gpu(facts)
         if not point.workload.program:
-            return self._without_features(point)
+            return self._without_features(needs)
         if len(point.comm_cores) < 2:
             return ""
         return refused_threads(self._mpi, self._hosts)
 
-    def _without_features(self, point: Point) -> str:
-        """Why the MPI cannot make the point's calls; empty where it can, or where that is not known."""
-        needs = point.workload.needs
+    def _without_features(self, needs: Needs) -> str:
+        """Why the MPI cannot make the calls that are needed; empty where it can, or if that is unknown."""
         if needs.library_progress and (reason := refused_progress(self._mpi, self._hosts)):
             return reason
         if not (needs.several_threads or needs.persistent_call):
@@ -287,12 +286,11 @@ class Live:
 
     def _launch_of(self, point: Point, config: str) -> Launch:
         several = ("--threads", "multiple") if len(point.comm_cores) > 1 else ()
-        base = self._request(
-            ProbeStart(ranks_needed(point, self.machine()), shares_core(point), bool(several))
-        )
+        ranks = point.workload.rank_count(point, self.machine())
+        base = self._request(ProbeStart(ranks, shares_core(point), bool(several)))
         program, *words = build.program_words(point.workload.program, self._mpi)
         arguments = (*words, "measure", *several, "--config", config)
-        if point.workload.needs.gpu:
+        if point.workload.needs.gpu is not None:
             folders = gpu.library_folders()
             arguments = (*arguments, *(word for folder in folders for word in ("--library", str(folder))))
         request = msgspec.structs.replace(base, probe=program, arguments=arguments)

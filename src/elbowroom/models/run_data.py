@@ -323,8 +323,8 @@ def collect(
 def _why_not(item: PointResult) -> str:
     if item.role != "point":
         return "control"
-    if item.workload.without_model:
-        return item.workload.without_model
+    if item.workload.facts.without_model:
+        return item.workload.facts.without_model
     if item.metric != "bandwidth":
         return "measured as latency"
     if item.status != "ok":

@@ -274,7 +274,7 @@ def due_messages(expansion: Expansion, period: float) -> Expansion:
 
 
 def _due(point: Point, period: float) -> Point:
-    if point.pattern != "pingpong" or not point.workload.beside_messages:
+    if point.pattern != "pingpong" or not point.workload.facts.beside_messages:
         raise UsageError(
             f"is only valid for ping-pongs beside a kernel, and {point.id} is none",
             field="message_period",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from elbowroom.plan.axes import is_control
 from elbowroom.points.point import Point
 
@@ -102,4 +104,8 @@ def _facts(point: Point) -> dict[str, Any]:
         name: getattr(point, name) for name in (*_NUMBERS, *_NAMES) if hasattr(point, name)
     }
     facts["comm_threads"] = len(point.comm_cores)
-    return facts | point.workload.axes()
+    workload = point.workload
+    own: dict[str, Any] = msgspec.to_builtins(workload)
+    return facts | {
+        f"{workload.key}.{name}": value for name, value in own.items() if not isinstance(value, dict)
+    }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
-from elbowroom.points.point import Point, Steady
+from elbowroom.points.point import Point, Times
 from elbowroom.points.probe import FIRST_TOUCH, START
 from elbowroom.points.unit import Unit
 
@@ -61,31 +61,32 @@ def closing_points(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(chosen)
 
 
-def request(point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
-    """What the probe or program is sent for one unit (docs/reference/protocol.md)."""
-    return point.workload.request(point, unit, steady)
-
-
 def estimate(points: Sequence[Point], units: Sequence[Unit], starts: int = 1) -> float:
     """Seconds that the units will take from the start of the probe, somewhat on the safe side; each of
     `starts` prepares what the points need anew.
     """
     if not units:
         return 0.0
-    by_id = {point.id: point for point in points}
     total = START + max(point.working_set for point in points) / FIRST_TOUCH
     prepared: dict[Hashable, float] = {}
     for point in points:
-        prepared |= point.workload.preparation(point)
+        prepared |= point.workload.times(point).preparation
     total += sum(prepared.values())
-    return total * starts + sum(by_id[unit.point].workload.seconds(by_id[unit.point], unit) for unit in units)
+    return total * starts + sum(times.unit for times in _times(points, units))
 
 
 def measured(points: Sequence[Point], units: Sequence[Unit]) -> float:
     """Seconds inside measured windows, of those that `estimate` gives."""
+    return sum(times.phases * times.phase for times in _times(points, units))
+
+
+def _times(points: Sequence[Point], units: Sequence[Unit]) -> Iterator[Times]:
+    """Those of each unit."""
     by_id = {point.id: point for point in points}
-    return sum(
-        point.workload.long_phases(point, unit) * point.workload.phase_seconds(point)
-        for unit in units
-        for point in (by_id[unit.point],)
-    )
+    known: dict[tuple[str, bool], Times] = {}
+    for unit in units:
+        key = unit.point, unit.closing
+        if key not in known:
+            point = by_id[unit.point]
+            known[key] = point.workload.times(point, unit.closing)
+        yield known[key]

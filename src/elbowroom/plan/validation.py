@@ -46,7 +46,7 @@ def validate(
     if machine.hosts < hosts:
         hint = "give two hosts (--hostfile, or inside an allocation), or choose a plan that runs on one"
         raise UsageError(f"the plan needs {hosts} hosts", field="hosts", value=machine.hosts, hint=hint)
-    ranks = max(ranks_needed(point, machine) for point in points)
+    ranks = max(point.workload.rank_count(point, machine) for point in points)
     if slots is not None and ranks > slots:
         hint = f"give {ranks} slots, or choose a plan with fewer processes"
         raise UsageError(f"{ranks} ranks are needed, more than slots", field="slots", value=slots, hint=hint)
@@ -58,17 +58,12 @@ def validate(
         point.workload.validate(point, machine)
 
 
-def ranks_needed(point: Point, machine: Machine) -> int:
-    """Ranks that measure a point."""
-    return point.workload.rank_count(point, machine)
-
-
 def _metric(point: Point) -> None:
     if point.metric not in ("latency", "bandwidth"):
         raise UsageError(
             "no such metric", field="metric", value=point.metric, hint="known: bandwidth, latency"
         )
-    if point.metric == "latency" and point.pattern != "pingpong" and point.workload.beside_messages:
+    if point.metric == "latency" and point.pattern != "pingpong" and point.workload.facts.beside_messages:
         raise UsageError(
             "only the pattern pingpong makes round trips, so only it has a latency",
             field="metric",
@@ -101,7 +96,7 @@ def _cores(point: Point, machine: Machine, scheduling: bool) -> None:
         return
     for cores, field in ((comm, "comm_cores"), (point.comp_cores, "comp_cores")):
         _once(cores, field)
-    if point.workload.computes_on_comm_core:
+    if point.workload.facts.computes_on_comm_core:
         return
     _apart(point.comp_cores, comm, "comm_core")
     if machine.hosts < 2:

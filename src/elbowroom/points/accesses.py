@@ -15,9 +15,8 @@ from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.points.kernel import check_memory
 from elbowroom.points.payload import Collected, Payload, Records
-from elbowroom.points.point import Point, Steady, register
-from elbowroom.points.probe import ProbeWorkload, message_id, role_id
-from elbowroom.points.unit import Unit
+from elbowroom.points.point import USUAL, Facts, Point, Steady, Times, register
+from elbowroom.points.probe import ProbeWorkload, message_id, role_id, unit_times
 from elbowroom.quantities import format_size
 from elbowroom.schemas import WRITTEN
 from elbowroom.stats.bootstrap import weights
@@ -135,7 +134,7 @@ class ExtraneousAccesses(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=Tru
     """
 
     key: ClassVar[str] = "extraneous"
-    explainable: ClassVar[bool] = False
+    facts: ClassVar[Facts] = Facts(explainable=False)
     payload: ClassVar[type[Payload]] = WindowPayload
     virtual_refusal: ClassVar[str] = (
         "a virtual machine has no caches: extraneous accesses are measured on a real one"
@@ -196,18 +195,15 @@ class ExtraneousAccesses(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=Tru
         cores = {"none": 0, "both": 2, "bystanders": point.n}.get(self.who, 1)
         fits(cores, self.sizes[-1], machine)
 
-    def phase_seconds(self, point: Point) -> float:
-        """All messages of its sizes, with accesses and without, shared out among the phases, which are
+    def times(self, point: Point, closing: bool = False, steady: Steady = USUAL) -> Times:
+        """All messages of its sizes, with accesses and without, are shared out among the phases, which are
         interleaved.
         """
         messages = self.exchanges + UNTIMED
         sizes = () if self.who == "none" else (*self.sizes * messages, self.sizes[-1])
         touching = sum(size / (TOUCHED if size <= SMALL else FAR) for size in sizes)
-        return (touching + 2 * self.count * messages * EXCHANGE) / len(point.sequence)
-
-    def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
-        """Twenty times all phases."""
-        return 60.0 + 20.0 * len(self.sequence(point, unit.closing)) * self.phase_seconds(point)
+        phase = (touching + 2 * self.count * messages * EXCHANGE) / len(point.sequence)
+        return unit_times(point, len(self.sequence(point, closing)), phase)
 
 
 def fits(cores: int, most: int, machine: Machine) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import ClassVar, Literal, Self
+from collections.abc import Hashable
+from typing import ClassVar, Literal
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import Point, register
-from elbowroom.points.probe import ROUND_TRIPS, SLOW_EXCHANGE, ProbeWorkload
+from elbowroom.points.point import USUAL, Facts, Point, Steady, Times, register
+from elbowroom.points.probe import ROUND_TRIPS, SLOW_EXCHANGE, ProbeWorkload, unit_times
 from elbowroom.points.program import START_UP, startup_settings
 from elbowroom.points.steps import Losses
 from elbowroom.points.unit import Startup
@@ -31,8 +31,7 @@ class Forwarding(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
     """
 
     key: ClassVar[str] = "forwarding"
-    has_facts: ClassVar[bool] = True
-    without_model: ClassVar[str] = "broadcasts"
+    facts: ClassVar[Facts] = Facts(program_facts=True, without_model="broadcasts", order="last")
     virtual_refusal: ClassVar[str] = "a virtual machine runs no programs: measured on a real one"
 
     kernel: Literal["triad", "gemm"]
@@ -59,11 +58,6 @@ class Forwarding(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
         """The executable (launch.build.APPLICATIONS)."""
         return PROGRAM
 
-    @property
-    def turn(self) -> tuple[int, ...]:
-        """Last."""
-        return (2,)
-
     def rank_count(self, point: Point, machine: Machine) -> int:
         """Those of the tree, the root included."""
         return self.ranks
@@ -85,10 +79,7 @@ class Forwarding(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
             hint = f"give {LEAST_RANKS} or more: a root, a rank that forwards, a leaf"
             raise UsageError("no rank would forward", field="ranks", value=self.ranks, hint=hint)
 
-    def phase_seconds(self, point: Point) -> float:
-        """The window, or what a few broadcasts through one slow memory take."""
-        return max(point.window, ROUND_TRIPS * self.ranks * point.size / SLOW_EXCHANGE)
-
-    def with_losses(self, losses: Callable[[], Losses]) -> Self:
-        """With what a model predicts."""
-        return msgspec.structs.replace(self, losses=losses())
+    def times(self, point: Point, closing: bool = False, steady: Steady = USUAL) -> Times:
+        """A phase takes the window, or a few broadcasts through one slow memory."""
+        phase = max(point.window, ROUND_TRIPS * self.ranks * point.size / SLOW_EXCHANGE)
+        return unit_times(point, len(self.sequence(point, closing)), phase, steady)

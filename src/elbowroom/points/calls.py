@@ -11,8 +11,8 @@ from msgspec import Meta
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.points.payload import Collected, Payload, Records
-from elbowroom.points.point import Needs, Phase, Point, Steady, register
-from elbowroom.points.probe import SLOW_EXCHANGE, UNIT_OVERHEAD, ProbeWorkload, role_id
+from elbowroom.points.point import USUAL, Facts, Needs, Phase, Point, Steady, Times, register
+from elbowroom.points.probe import SLOW_EXCHANGE, UNIT_OVERHEAD, ProbeWorkload, role_id, unit_times
 from elbowroom.points.unit import Unit
 from elbowroom.quantities import format_size
 from elbowroom.stats.overlap import samples
@@ -74,14 +74,16 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
     """
 
     key: ClassVar[str] = "call"
-    explainable: ClassVar[bool] = False
-    without_model: ClassVar[str] = "an operation beside a fixed amount of computation"
+    facts: ClassVar[Facts] = Facts(
+        explainable=False,
+        without_model="an operation beside a fixed amount of computation",
+        computes_on_comm_core=True,
+    )
     virtual_refusal: ClassVar[str] = (
         "a virtual machine has no MPI whose calls could progress: overlap is measured on a real one, and "
         "predicted by `elbowroom overlap`"
     )
     payload: ClassVar[type[Payload]] = OverlapPayload
-    computes_on_comm_core: ClassVar[bool] = True
 
     operation: Operation
     form: Form
@@ -146,11 +148,8 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
             several_threads=self.progress in ("thread", "library"),
             persistent_call=self.call if persistent else "",
             library_progress=self.progress == "library",
+            shared_core=self.shared,
         )
-
-    def shares_core(self, point: Point) -> bool:
-        """Whether ranks of a host take turns on a core."""
-        return self.shared
 
     def rank_count(self, point: Point, machine: Machine) -> int:
         """Its own."""
@@ -205,14 +204,12 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
         }
         return Collected(self.fill(point, records, overlapped=overlapped, **shares))
 
-    def phase_seconds(self, point: Point) -> float:
-        """The window, or what the fewest iterations take through a slow memory."""
-        return max(point.window, LEAST, self._slow(point) * 5)
-
-    def seconds(self, point: Point, unit: Unit) -> float:
-        """What is measured, and the iterations before it."""
-        phases = len(self.sequence(point))
-        return UNIT_OVERHEAD + phases * self.phase_seconds(point) + WARM_UP * self._slow(point)
+    def times(self, point: Point, closing: bool = False, steady: Steady = USUAL) -> Times:
+        """A phase takes the window, or the fewest iterations through a slow memory; others come before."""
+        phases, slow = len(self.sequence(point)), self._slow(point)
+        phase = max(point.window, LEAST, slow * 5)
+        whole = UNIT_OVERHEAD + phases * phase + WARM_UP * slow
+        return unit_times(point, phases, phase, steady)._replace(unit=whole)
 
     def _slow(self, point: Point) -> float:
         moved = point.size * (self.neighbours if self.operation == "exchange" else self.ranks)

@@ -11,7 +11,7 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import AnyPhase, Point
+from elbowroom.points.point import AnyPhase, Facts, Point
 from elbowroom.points.program import START_UP, SolverProgram, cores_each
 from elbowroom.points.unit import Startup
 
@@ -56,8 +56,9 @@ class FactorizationProgram(
     virtual_refusal: ClassVar[str] = (
         f"{SolverProgram.virtual_refusal}; a simulated cluster broadcasts: elbowroom broadcast simulate"
     )
-    explainable: ClassVar[bool] = False
-    without_model: ClassVar[str] = "factorizations"
+    facts: ClassVar[Facts] = msgspec.structs.replace(
+        SolverProgram.facts, explainable=False, without_model="factorizations"
+    )
 
     task: Task
     build: Build

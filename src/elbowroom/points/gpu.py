@@ -6,7 +6,7 @@ mover.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -16,7 +16,18 @@ from elbowroom.machine.gpu import GpuFacts
 from elbowroom.machine.state import Failure
 from elbowroom.machine.topology import Machine
 from elbowroom.points.payload import Collected, Payload, Records
-from elbowroom.points.point import AnyPhase, Needs, Point, Steady, Workload, register
+from elbowroom.points.point import (
+    USUAL,
+    AnyPhase,
+    Facts,
+    Labels,
+    Needs,
+    Point,
+    Steady,
+    Times,
+    Workload,
+    register,
+)
 from elbowroom.points.probe import FIRST_TOUCH, START
 from elbowroom.points.streams import StreamPayload, streams_of
 from elbowroom.points.unit import Startup, Unit
@@ -73,9 +84,12 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
     """
 
     key: ClassVar[str] = "gpu"
-    explainable: ClassVar[bool] = False
-    without_model: ClassVar[str] = "work of an accelerator (elbowroom fit has models of its own for it)"
-    has_facts: ClassVar[bool] = True
+    facts: ClassVar[Facts] = Facts(
+        explainable=False,
+        without_model="work of an accelerator (elbowroom fit has models of its own for it)",
+        program_facts=True,
+        order="last, sorted",
+    )
     payload: ClassVar[type[Payload]] = StreamPayload
     virtual_refusal: ClassVar[str] = "this virtual machine has no GPU"
 
@@ -140,15 +154,11 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         }[self.mover]
         return f"{word}{how_held(self.holders, self.plan_for)}{' and messages' * self.messages}"
 
-    def label(self, threads: int) -> str:
-        """What runs."""
-        return self.title
-
-    def variant_label(self, threads: int) -> str:
-        """What sets it apart from other cases."""
+    def labels(self, threads: int) -> Labels:
+        """The node of the buffer and the order set a case apart from others."""
         order = ", mover first" if self.first == "mover" else ""
         node = f", node {self.node}" if self.node >= 0 else ""
-        return f"{self.title}{node}{order}"
+        return Labels(self.title, f"{self.title}{node}{order}")
 
     # Requests
 
@@ -158,14 +168,9 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         return PROGRAM
 
     @property
-    def turn(self) -> tuple[Any, ...]:
-        """After the probe's points; those without messages first."""
-        return (1, PROGRAM, self.sends)
-
-    @property
     def needs(self) -> Needs:
-        """An accelerator."""
-        return Needs(gpu=True)
+        """An accelerator that can answer it."""
+        return Needs(gpu=self.refusal)
 
     def collect(self, point: Point, records: Records) -> Collected:
         """What else ran, alone and beside others."""
@@ -243,10 +248,6 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         place = {"node": self.node} if self.direction != "d2d" and self.node >= 0 else {}
         return {"kind": "copy", "direction": self.direction, "bytes": self.bytes, **place}
 
-    def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
-        """Kernels are compiled and buffers are made before the first phase."""
-        return 120.0 + 20.0 * self.seconds(point, unit)
-
     # Limits
 
     def validate(self, point: Point, machine: Machine) -> None:
@@ -285,7 +286,7 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
                 hint="name other computing cores",
             )
 
-    def gpu_refusal(self, facts: GpuFacts | Failure) -> str:
+    def refusal(self, facts: GpuFacts | Failure) -> str:
         """Why this accelerator cannot answer it; empty where it can."""
         if not isinstance(facts, GpuFacts):
             return _with_hint(facts)
@@ -326,19 +327,16 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         of_victim = {"gemm": products * product, "triad": self.victim_bytes}.get(self.victim, 0)
         return of_victim + self.bytes * (2 if self.direction in ("both", "d2d", "hbm") else 1)
 
-    # Times
-
-    def phase_seconds(self, point: Point) -> float:
-        """The window, or what a few copies over a slow link take."""
-        return max(point.window, 6 * self.bytes / SLOW_LINK)
-
-    def seconds(self, point: Point, unit: Unit) -> float:
-        """What is measured, and touching the memory of computing cores."""
-        each = self.phase_seconds(point) + PHASE_OVERHEAD
+    def times(self, point: Point, closing: bool = False, steady: Steady = USUAL) -> Times:
+        """A phase takes the window, or a few copies over a slow link. The memory of computing cores is
+        touched in each unit. Kernels are compiled and buffers are made before the first phase.
+        """
+        phases, phase = len(self.sequence(point, closing)), max(point.window, 6 * self.bytes / SLOW_LINK)
         touched = point.working_set / FIRST_TOUCH
-        return UNIT_OVERHEAD + touched + (self.long_phases(point, unit) + 1) * each
+        unit = UNIT_OVERHEAD + touched + (phases + 1) * (phase + PHASE_OVERHEAD)
+        return Times(phase, phases, unit, 120.0 + 20.0 * unit, self._preparation(point, phase))
 
-    def preparation(self, point: Point) -> Mapping[Hashable, float]:
+    def _preparation(self, point: Point, phase: float) -> dict[Hashable, float]:
         """The program starts, and compiles its kernels, once for each number of ranks; buffers of the device
         are filled with random data once; for each kind of case the clocks become steady.
         """
@@ -346,9 +344,7 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         if self.victim in ("gemm", "triad"):
             filled[repr(self._victim(point))] = self.device_bytes - self.bytes
         times: dict[Hashable, float] = {(PROGRAM, side): size / FIRST_TOUCH for side, size in filled.items()}
-        times[PROGRAM, self.victim, self.mover, self.direction] = (STEADY_PHASES - 1) * self.phase_seconds(
-            point
-        )
+        times[PROGRAM, self.victim, self.mover, self.direction] = (STEADY_PHASES - 1) * phase
         return times | {(PROGRAM, self.sends): START + 5.0}
 
     def baseline(self, point: Point) -> frozenset[Hashable]:

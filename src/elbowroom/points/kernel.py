@@ -9,7 +9,7 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import Phase, Point, register
+from elbowroom.points.point import Facts, Phase, Point, register
 from elbowroom.points.probe import ProbeWorkload, message_id, role_id
 from elbowroom.quantities import format_size
 
@@ -21,7 +21,7 @@ CLOSING: tuple[Phase, ...] = ("A", "B", "B", "A")
 class KernelBesideMessages(ProbeWorkload, msgspec.Struct, frozen=True):
     """A kernel of the probe (none: messages only), alone and beside messages."""
 
-    beside_messages: ClassVar[bool] = True
+    facts: ClassVar[Facts] = Facts(beside_messages=True)
 
     def id(self, point: Point) -> str:
         """The axes that tell points apart."""

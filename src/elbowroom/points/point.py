@@ -5,14 +5,14 @@ The workloads themselves are in the other files of this package; no other code a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, Union
 
 import msgspec
 from msgspec import Meta
@@ -46,8 +46,6 @@ FIRST_STORED = ("application", "extraneous", "program")
 ADDED_BY = "added_by"
 """Under which a stored point names the package of its workload, where it is not elbowroom's own."""
 
-_Mesh = TypeVar("_Mesh")
-
 
 class Steady(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Steady state (method.md, rule 2): samples of the moving window, its coefficient of variation, seconds
@@ -59,16 +57,23 @@ class Steady(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     limit: Annotated[float, Meta(gt=0)] = 1.0
 
 
-class Needs(msgspec.Struct, frozen=True, kw_only=True):
-    """What a workload needs: an accelerator of the host, a program over StarPU, MPI_THREAD_MULTIPLE, the
-    persistent form of a function of MPI 4 (its name), an MPI that runs a progress thread of its own.
+USUAL = Steady()
+
+
+class Needs(NamedTuple):
+    """What a workload needs: a program over StarPU, MPI_THREAD_MULTIPLE, the persistent form of a function of
+    MPI 4 (its name), an MPI that runs a progress thread of its own.
+
+    `gpu`: why an accelerator, or a host without one, cannot answer it (empty where it can); None: it needs
+    none. `shared_core`: whether ranks of a host take turns on a core; None: if their threads are on one.
     """
 
-    gpu: bool = False
+    gpu: Callable[[GpuFacts | Failure], str] | None = None
     starpu: bool = False
     several_threads: bool = False
     persistent_call: str = ""
     library_progress: bool = False
+    shared_core: bool | None = None
 
 
 class OwnContrast(NamedTuple):
@@ -79,11 +84,57 @@ class OwnContrast(NamedTuple):
     control: str
 
 
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What sets a kind of workload apart.
+
+    `beside_messages`: a kernel of the probe computes beside its messages. `explainable`: what its sides lose
+    together is the interference that `explain` splits up. `contrast`: what each point contrasts by itself,
+    its sides alone being the control. `without_model`: why models of bandwidths are not fitted to it.
+    `program_facts`: the `facts` of its program belong to the point. `computes_on_comm_core`: the thread that
+    communicates is one of those that compute. `quantity`: what is measured, in tables (empty: the point's
+    metric); `duration`: what the side `total` is the duration of. `order`: when its groups are measured:
+    with the probe's in the order of the plan, or after them, sorted by their keys or not.
+    """
+
+    beside_messages: bool = False
+    explainable: bool = True
+    contrast: OwnContrast | None = None
+    without_model: str = ""
+    program_facts: bool = False
+    computes_on_comm_core: bool = False
+    quantity: str = ""
+    duration: str = "step"
+    order: Literal["planned", "last", "last, sorted"] = "planned"
+
+
+class Times(NamedTuple):
+    """How long a unit takes, on the safe side: `phases` of them measure for `phase` seconds each; the whole
+    unit takes `unit` seconds where its memory was touched before. `patience`: seconds without an answer after
+    which the program is taken to hang, far beyond the slowest answer. `preparation`: seconds before the first
+    unit, by what is prepared; points with a key in common share it.
+    """
+
+    phase: float
+    phases: int
+    unit: float
+    patience: float
+    preparation: Mapping[Hashable, float] = {}
+
+
+class Labels(NamedTuple):
+    """A point in tables: what runs, and what sets it apart from others of its program; empty: its kernel and
+    axes.
+    """
+
+    what: str = ""
+    variant: str = ""
+
+
 class Workload:
     """What a point runs. Members are msgspec structs, without state.
 
-    A point is passed for where and how the workload runs. What a member does not say is that of a workload
-    which the probe answers and which is not compared with anything.
+    A point is passed for where and how the workload runs. Defaults describe a workload that runs in the probe
+    and has no baseline.
     """
 
     __slots__ = ()
@@ -91,21 +142,18 @@ class Workload:
     key: ClassVar[str] = ""
     """Under which it is stored in a point; empty: the kernel beside messages, which is not stored."""
 
-    @classmethod
-    def stored_type(cls) -> Any:
-        """The type of its plain data."""
-        return cls
+    facts: ClassVar[Facts] = Facts()
 
     @staticmethod
     def stored_types() -> Mapping[str, Any]:
         """The types of the plain data of all workloads, by key, for the JSON Schema of a point."""
-        return {key: member.stored_type() for key, member in members().items() if key}
+        return {key: _stored_type(member) for key, member in members().items() if key}
 
     @staticmethod
     def decode(plain: Any) -> Workload:
         """The workload of `{key: fields}` (`unstored`); msgspec.ValidationError for other data."""
         [(key, fields)] = plain.items()
-        workload: Workload = msgspec.convert(fields, WORKLOADS.get(key).stored_type())
+        workload: Workload = msgspec.convert(fields, _stored_type(WORKLOADS.get(key)))
         return workload
 
     # Names
@@ -119,25 +167,9 @@ class Workload:
         """What runs, in tables; empty: the point's kernel."""
         return ""
 
-    def label(self, threads: int) -> str:
-        """What runs with so many communication threads, in tables; empty: the point's kernel."""
-        return self.title
-
-    def variant_label(self, threads: int) -> str:
-        """What sets the point apart from others of its program, in tables; empty: its axes."""
-        return ""
-
-    def quantity(self, metric: str) -> str:
-        """What is measured, in tables."""
-        return metric
-
-    duration: ClassVar[str] = "step"
-    """What the side `total` is the duration of."""
-
-    def axes(self) -> dict[str, object]:
-        """What tells points with this workload apart, by axis."""
-        plain: dict[str, object] = msgspec.to_builtins(self)
-        return {f"{self.key}.{name}": value for name, value in plain.items() if not isinstance(value, dict)}
+    def labels(self, threads: int) -> Labels:
+        """What runs with so many communication threads, in tables."""
+        return Labels(self.title)
 
     # Requests
 
@@ -153,10 +185,6 @@ class Workload:
         """What it needs of the host and of MPI."""
         return Needs()
 
-    def gpu_refusal(self, facts: GpuFacts | Failure) -> str:
-        """Why this accelerator, or a host without one, cannot answer it; empty where it can."""
-        return ""
-
     def rank_count(self, point: Point, machine: Machine) -> int:
         """Ranks that measure the point."""
         raise NotImplementedError
@@ -169,11 +197,6 @@ class Workload:
         """Equal for points that one start of the probe or program answers."""
         raise NotImplementedError
 
-    @property
-    def turn(self) -> tuple[Any, ...]:
-        """Groups are measured in this order, of equal ones in the order of the plan."""
-        return (0,)
-
     def sequence(self, point: Point, closing: bool = False, repetition: int = 0) -> tuple[AnyPhase, ...]:
         """The phases of one unit."""
         return point.sequence
@@ -182,13 +205,11 @@ class Workload:
         """What the probe or program is sent for one unit (docs/reference/protocol.md)."""
         raise NotImplementedError
 
-    def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
-        """Seconds without an answer after which the program is taken to hang, far beyond the slowest
-        answer.
-        """
+    def times(self, point: Point, closing: bool = False, steady: Steady = USUAL) -> Times:
+        """How long a unit takes, about."""
         raise NotImplementedError
 
-    # Limits
+    # Limits and baselines
 
     def validate(self, point: Point, machine: Machine) -> None:
         """UsageError for what this machine cannot measure."""
@@ -196,71 +217,14 @@ class Workload:
     virtual_refusal: ClassVar[str] = ""
     """Why no virtual machine answers it; empty: some do."""
 
-    def partition(self, cut: Callable[[int, int], _Mesh]) -> _Mesh | None:
-        """The mesh, cut into the parts of its processes by `cut(cells, processes)`; None without a mesh."""
-        return None
-
-    def on_mesh(self, path: str, cells: int) -> Self:
-        """On the mesh of a file with so many cells; unchanged for what has no mesh."""
-        return self
-
-    # Times, for the estimate only, on the safe side
-
-    def phase_seconds(self, point: Point) -> float:
-        """Seconds that a phase measures."""
-        raise NotImplementedError
-
-    def long_phases(self, point: Point, unit: Unit) -> int:
-        """How many phases of a unit take `phase_seconds`."""
-        return len(self.sequence(point, unit.closing))
-
-    def seconds(self, point: Point, unit: Unit) -> float:
-        """Seconds that a unit takes, where its memory was touched before."""
-        raise NotImplementedError
-
-    def preparation(self, point: Point) -> Mapping[Hashable, float]:
-        """Seconds before the first unit, by what is prepared: points with a key in common share it."""
-        return {}
-
-    # Comparison and results
-
     def baseline(self, point: Point) -> frozenset[Hashable]:
         """The baselines alone that the point measures; at the end of a run each is measured again."""
         return frozenset()
 
-    beside_messages: ClassVar[bool] = False
-    """Whether a kernel of the probe computes beside its messages."""
-
-    explainable: ClassVar[bool] = True
-    """Whether what its sides lose together is the interference that `explain` splits up."""
-
-    @property
-    def contrast(self) -> OwnContrast | None:
-        """What each point contrasts by itself, its sides alone being the control; None for most."""
-        return None
-
-    without_model: ClassVar[str] = ""
-    """Why models of bandwidths are not fitted to it."""
-
-    has_facts: ClassVar[bool] = False
-    """Whether the program's `facts` belong to the point."""
-
-    computes_on_comm_core: ClassVar[bool] = False
-    """Whether the thread that communicates is one of those that compute."""
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether it is a step whose communication is overlapped with its computation."""
-        return False
-
-    def with_losses(self, losses: Callable[[], Any]) -> Self:
-        """With the loss ratios that a model predicts, where it uses any."""
-        return self
-
     # Results
 
     sides: ClassVar[Mapping[str, MeasuredSide]] = SIDES
-    """What its phases tell, by key of a phase."""
+    """What its phases measure, by key of a phase."""
 
     payload: ClassVar[type[Payload]] = Payload
     """What a point measures besides its two sides."""
@@ -272,9 +236,21 @@ class Workload:
     def fill(self, point: Point, records: Records, **more: Any) -> Any:
         """The payload with what any answer may hold, and with `more` fields of its own."""
         fields = common_fields(records, point.use_of_core)
-        if not self.has_facts:
+        if not self.facts.program_facts:
             del fields["facts"]
         return self.payload(**fields, **more)
+
+
+def _stored_type(member: type[Workload]) -> Any:
+    """The type of its plain data; of a workload with several programs, told apart by a tag, any of these."""
+    tagged = [one for one in _subclasses(member) if one.__struct_config__.tag]  # type: ignore[attr-defined]
+    return Union[tuple(tagged)] if tagged else member  # noqa: UP007
+
+
+def _subclasses(member: type[Workload]) -> Iterator[type[Workload]]:
+    for one in member.__subclasses__():
+        yield one
+        yield from _subclasses(one)
 
 
 def register(member: type[Workload]) -> type[Workload]:

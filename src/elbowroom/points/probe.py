@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import Point, Steady, Workload
+from elbowroom.points.point import USUAL, Point, Steady, Times, Workload
 from elbowroom.points.unit import Unit
 
 CACHES = 4  # docs/design/method.md, rule 8: computing arrays are at least 4 times the last-level cache
@@ -74,18 +74,23 @@ class ProbeWorkload(Workload):
             message["placements"] = placements(point)
         return message
 
-    def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
-        """All phases and the waits for their steady state four times, and touching memory."""
-        waits = len(self.sequence(point, unit.closing)) * (point.window + steady.limit)
-        return 60.0 + 4.0 * waits + point.working_set * max(1, point.n) / 1e8
+    def times(self, point: Point, closing: bool = False, steady: Steady = USUAL) -> Times:
+        """A phase takes the window, or a few round trips of a slow exchange."""
+        phase = max(point.window, ROUND_TRIPS * 2 * point.size / SLOW_EXCHANGE)
+        return unit_times(point, len(self.sequence(point, closing)), phase, steady)
 
-    def phase_seconds(self, point: Point) -> float:
-        """The window, or what a few round trips of a slow exchange take."""
-        return max(point.window, ROUND_TRIPS * 2 * point.size / SLOW_EXCHANGE)
 
-    def seconds(self, point: Point, unit: Unit) -> float:
-        """What is measured, and the probe's work around it."""
-        return UNIT_OVERHEAD + self.long_phases(point, unit) * (self.phase_seconds(point) + PHASE_OVERHEAD)
+def unit_times(point: Point, phases: int, phase: float, steady: Steady | None = None) -> Times:
+    """Of so many phases of `phase` seconds, and the probe's work around them. Patience is for four times all
+    phases and waits for their steady state and for touching memory; without `steady` for twenty times all
+    phases.
+    """
+    if steady is None:
+        patience = 60.0 + 20.0 * phases * phase
+    else:
+        waits = phases * (point.window + steady.limit)
+        patience = 60.0 + 4.0 * waits + point.working_set * max(1, point.n) / 1e8
+    return Times(phase, phases, UNIT_OVERHEAD + phases * (phase + PHASE_OVERHEAD), patience)
 
 
 def placements(point: Point) -> list[dict[str, Any]]:
@@ -95,9 +100,9 @@ def placements(point: Point) -> list[dict[str, Any]]:
 
 def shares_core(point: Point) -> bool:
     """Whether communication threads of two ranks may sit on one core."""
-    own = getattr(point.workload, "shares_core", None)
+    own = point.workload.needs.shared_core
     if own is not None:
-        return bool(own(point))
+        return own
     return not point.peer_cores or bool(set(point.peer_cores) & set(point.comm_cores or (point.comm_core,)))
 
 

@@ -4,15 +4,15 @@ sends messages through StarPU-MPI, or by MPI beside StarPU's polling workers.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar, Literal, Union
+from collections.abc import Hashable
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import Needs, OwnContrast, Point, Steady, register
-from elbowroom.points.probe import FIRST_TOUCH, START, ProbeWorkload, placements
-from elbowroom.points.unit import Startup, Unit
+from elbowroom.points.point import USUAL, Facts, Needs, OwnContrast, Point, Steady, Times, register
+from elbowroom.points.probe import FIRST_TOUCH, START, ProbeWorkload, placements, unit_times
+from elbowroom.points.unit import Startup
 
 START_UP = 120.0
 """Seconds that a program may take before its `hello` record: it makes and distributes matrices first."""
@@ -27,8 +27,7 @@ class AppProgram(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
     """
 
     key: ClassVar[str] = "program"
-    duration: ClassVar[str] = "time"
-    has_facts: ClassVar[bool] = True
+    facts: ClassVar[Facts] = Facts(program_facts=True, duration="time", order="last")
     virtual_refusal: ClassVar[str] = "a virtual machine runs no programs: measured on a real one"
 
     name: ClassVar[str]
@@ -41,12 +40,6 @@ class AppProgram(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
     block: int = 0
     iterations: int = 0
     backoff: int | None = None
-
-    @classmethod
-    def stored_type(cls) -> Any:
-        """The programs, told apart by their name."""
-        members = (*AppProgram.__subclasses__(), *SolverProgram.__subclasses__())
-        return Union[tuple(member for member in members if member.__struct_config__.tag)]  # noqa: UP007
 
     def id(self, point: Point) -> str:
         """Task, cores, messages, places and matrices."""
@@ -74,11 +67,6 @@ class AppProgram(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
     def needs(self) -> Needs:
         """StarPU, of that build."""
         return Needs(starpu=self.build == "starpu")
-
-    @property
-    def turn(self) -> tuple[Any, ...]:
-        """Last."""
-        return (2,)
 
     def rank_count(self, point: Point, machine: Machine) -> int:
         """Those of the program."""
@@ -132,18 +120,17 @@ class SolverProgram(AppProgram, msgspec.Struct, frozen=True, kw_only=True):
         """Bytes of all processes together."""
         raise NotImplementedError
 
-    def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
-        """Twenty times all phases."""
-        return 60.0 + 20.0 * len(self.sequence(point, unit.closing)) * self.phase_seconds(point)
+    def phase_seconds(self, point: Point) -> float:
+        """How long a solution usually takes on slow cores."""
+        raise NotImplementedError
 
-    def long_phases(self, point: Point, unit: Unit) -> int:
-        """Messages alone are short beside computing."""
-        phases = self.sequence(point, unit.closing)
-        return len(phases) - phases.count("B")
-
-    def preparation(self, point: Point) -> Mapping[Hashable, float]:
-        """Each point starts the program and makes its matrices."""
-        return {point.id: START + self.memory / FIRST_TOUCH}
+    def times(self, point: Point, closing: bool = False, steady: Steady = USUAL) -> Times:
+        """Messages alone are short beside computing. Each point starts the program and makes its matrices."""
+        phases, phase = self.sequence(point, closing), self.phase_seconds(point)
+        return unit_times(point, len(phases) - phases.count("B"), phase)._replace(
+            patience=unit_times(point, len(phases), phase).patience,
+            preparation={point.id: START + self.memory / FIRST_TOUCH},
+        )
 
 
 def cores_each(point: Point) -> float:
@@ -170,12 +157,12 @@ class RuntimeProgram(AppProgram, frozen=True, kw_only=True, tag_field="name", ta
         return f"{self.task}{'' if self.backoff is None else f' x{self.backoff}'} ({self.build})"
 
     @property
-    def contrast(self) -> OwnContrast | None:
-        """Polling workers beside paused ones, messages through StarPU beside MPI's."""
+    def facts(self) -> Facts:  # type: ignore[override]
+        """With its contrast: polling workers beside paused ones, messages through StarPU beside MPI's."""
+        contrast = None
         if self.task == "overhead":
-            return OwnContrast("runtime overhead", "messages through StarPU", "through MPI")
-        if not self.backoff:
-            return None
-        return OwnContrast(
-            "polling", f"StarPU's workers, which poll (backoff {self.backoff}),", "beside paused workers"
-        )
+            contrast = OwnContrast("runtime overhead", "messages through StarPU", "through MPI")
+        elif self.backoff:
+            workers = f"StarPU's workers, which poll (backoff {self.backoff}),"
+            contrast = OwnContrast("polling", workers, "beside paused workers")
+        return msgspec.structs.replace(AppProgram.facts, contrast=contrast)

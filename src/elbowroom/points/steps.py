@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.points.point import Point, Steady, Variant, Workload, register
+from elbowroom.points.point import USUAL, Facts, Labels, Point, Steady, Times, Variant, Workload, register
 from elbowroom.points.probe import UNIT_OVERHEAD
 from elbowroom.points.program import startup_settings
 from elbowroom.points.unit import Startup, Unit
-
-_Mesh = TypeVar("_Mesh")
 
 CELL_FLOPS = 12
 """Operations of a cell in a step: three for each of its faces (apps/diffusion/sweep.hpp)."""
@@ -63,8 +61,9 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
     """
 
     key: ClassVar[str] = "application"
-    explainable: ClassVar[bool] = False
-    without_model: ClassVar[str] = "steps of an application"
+    facts: ClassVar[Facts] = Facts(
+        explainable=False, without_model="steps of an application", quantity="step", order="last, sorted"
+    )
 
     name: str
     variant: Variant
@@ -96,33 +95,15 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
         """The program."""
         return self.name
 
-    def label(self, threads: int) -> str:
+    def labels(self, threads: int) -> Labels:
         """The variant: `overlap k=2 on 8`."""
         text = self.variant if self.variant in ("none", "apart") else f"{self.variant} k={threads}"
-        return f"{text} on {self.nodes}"
-
-    def variant_label(self, threads: int) -> str:
-        """The variant."""
-        return self.label(threads)
-
-    def quantity(self, metric: str) -> str:
-        """All values are durations of a step's parts."""
-        return "step"
+        return Labels(f"{text} on {self.nodes}", f"{text} on {self.nodes}")
 
     @property
     def program(self) -> str:
         """The application."""
         return self.name
-
-    @property
-    def turn(self) -> tuple[Any, ...]:
-        """After the probe's points, by what they run and on how many nodes."""
-        return (1, self.name, self.processes, self.cells)
-
-    @property
-    def overlaps(self) -> bool:
-        """Of the variant that does."""
-        return self.variant == "overlap"
 
     def rank_count(self, point: Point, machine: Machine) -> int:
         """Those of all nodes."""
@@ -152,10 +133,6 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
             "warmup": self.warmup,
         }
 
-    def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
-        """Twenty times all steps."""
-        return 60.0 + 20.0 * (self.steps + self.warmup) * self.step_seconds
-
     def validate(self, point: Point, machine: Machine) -> None:
         """Refuses meshes that cannot be partitioned, or do not fit."""
         cells, nodes = self.cells, self.processes
@@ -172,10 +149,6 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
             hint = f"at {MESH_BYTES} B a cell while the mesh is made, about {most} fit"
             raise UsageError("the mesh is larger than memory", field="cells", value=cells, hint=hint)
 
-    def partition(self, cut: Callable[[int, int], _Mesh]) -> _Mesh:
-        """A part for each process."""
-        return cut(self.cells, self.processes)
-
     def on_mesh(self, path: str, cells: int) -> Self:
         """On the mesh of a file; UsageError where it was begun on another one."""
         if self.mesh and Path(self.mesh).name != Path(path).name:
@@ -187,31 +160,17 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
             )
         return msgspec.structs.replace(self, mesh=path, cells=cells)
 
-    @property
-    def step_seconds(self) -> float:
-        """Seconds of one step."""
-        return self.cells * CELL_BYTES / SLOW_MEMORY
-
-    def phase_seconds(self, point: Point) -> float:
-        """The timed steps."""
-        return self.steps * self.step_seconds
-
-    def long_phases(self, point: Point, unit: Unit) -> int:
-        """All steps are one phase."""
-        return 1
-
-    def seconds(self, point: Point, unit: Unit) -> float:
-        """All steps, and the work around them."""
-        return UNIT_OVERHEAD + (self.steps + self.warmup) * self.step_seconds
-
-    def preparation(self, point: Point) -> Mapping[Hashable, float]:
-        """A mesh is made once."""
-        return {("cells", self.cells): self.cells / SET_UP}
+    def times(self, point: Point, closing: bool = False, steady: Steady = USUAL) -> Times:
+        """All timed steps are one phase. A mesh is made once."""
+        step = self.cells * CELL_BYTES / SLOW_MEMORY
+        return Times(
+            phase=self.steps * step,
+            phases=1,
+            unit=UNIT_OVERHEAD + (self.steps + self.warmup) * step,
+            patience=60.0 + 20.0 * (self.steps + self.warmup) * step,
+            preparation={("cells", self.cells): self.cells / SET_UP},
+        )
 
     def baseline(self, point: Point) -> frozenset[Hashable]:
         """Of the variants that compute or communicate only: themselves."""
         return frozenset((point.id,)) if self.variant in ("none", "communication") else frozenset()
-
-    def with_losses(self, losses: Callable[[], Losses]) -> Self:
-        """With what a model predicts."""
-        return msgspec.structs.replace(self, losses=losses())

@@ -81,7 +81,7 @@ def kernel_label(result: PointResult) -> str:
 
 def metric_label(result: PointResult) -> str:
     """What the communication's value is; of an application all values are durations of a step's parts."""
-    return result.workload.quantity(result.metric)
+    return result.workload.facts.quantity or result.metric
 
 
 def size_label(result: PointResult) -> str:
@@ -97,7 +97,7 @@ def placement_label(result: PointResult) -> str:
 
 def variant_label(result: PointResult) -> str:
     """What sets a point apart besides kernel, size and placement; empty for the usual ping-pong."""
-    if label := result.workload.variant_label(result.comm_threads):
+    if label := result.workload.labels(result.comm_threads).variant:
         return label
     parts: list[str] = [] if result.pattern == "pingpong" else [result.pattern]
     if result.cursor != 1:

@@ -189,7 +189,7 @@ def _metric(result: PointResult, side: str, phase: str) -> tuple[str, bool]:
     if phase == "kept":
         return "kept", True
     if side == "step":
-        return f"{result.workload.duration} (us)", False
+        return f"{result.workload.facts.duration} (us)", False
     of = result.comp if side == "comp" else result.comm
     unit = next((summary.unit for summary in (of.alone, of.together) if summary is not None), "")
     name = result.metric if side == "comm" else ("memory bandwidth" if unit == "MB/s" else "rate")

@@ -135,7 +135,7 @@ def _rates(results: Sequence[PointResult], kernel: Kernel) -> dict[object, dict[
 
 def _usable(item: PointResult) -> bool:
     spoilt = {"working_set_small", "scheduling"}.intersection(item.flags)
-    alike = item.workload.explainable and item.processes == "node"
+    alike = item.workload.facts.explainable and item.processes == "node"
     return item.status == "ok" and alike and not spoilt
 
 

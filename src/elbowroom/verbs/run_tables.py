@@ -232,7 +232,7 @@ def _kept_cells(kept: Kept | None) -> list[str | Text]:
 
 def _kernel(point: PointResult | Point, threads: int) -> str:
     """What runs in a point."""
-    if label := point.workload.label(threads):
+    if label := point.workload.labels(threads).what:
         return label
     marks = "" if point.cursor == 1 else f" x{point.cursor}"
     return point.kernel + marks + "*" * (point.role == "control")
@@ -267,7 +267,7 @@ def print_dry_run(prepared: Prepared) -> None:
             _kernel(point, len(point.comm_cores)),
             str(point.n),
             format_size(point.size) if point.size else "",
-            point.workload.quantity(point.metric),
+            point.workload.facts.quantity or point.metric,
             str(point.comp_node),
             str(point.comm_node),
             cores,

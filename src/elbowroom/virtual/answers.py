@@ -15,9 +15,9 @@ from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.models.run_data import layout_of
 from elbowroom.plan.kernels import KERNELS, Kernel, find
-from elbowroom.plan.order import request
 from elbowroom.plan.placement import near_node
 from elbowroom.points.point import Point, Steady
+from elbowroom.points.steps import ApplicationSteps
 from elbowroom.points.unit import Unit
 from elbowroom.virtual import hosts
 from elbowroom.virtual.credits import Credits
@@ -123,9 +123,9 @@ class VirtualMachine:
 
     def refuse(self, point: Point) -> str:
         """Why a point cannot be answered; empty when it can."""
-        if point.workload.needs.gpu:
+        if point.workload.needs.gpu is not None:
             return self._refuse_gpu(point)
-        if self._planted(request(point, Unit(point=point.id, repetition=0), Steady())):
+        if self._planted(_first_request(point)):
             return ""
         if point.workload.virtual_refusal:
             return point.workload.virtual_refusal
@@ -137,11 +137,10 @@ class VirtualMachine:
         if point.processes == "core" and self.definition.truth not in ("credits", "requests"):
             return PER_CORE.format(name=self.definition.name)
         try:
-            point.workload.partition(scaled)
-            if refused := self._refuse_step(point):
-                return refused
+            if isinstance(point.workload, ApplicationSteps):
+                return self._refuse_step(point, point.workload)
             if not point.workload.program:
-                self._every(request(point, Unit(point=point.id, repetition=0), Steady()))
+                self._every(_first_request(point))
         except UsageError as error:
             return error.sentence()
         return ""
@@ -151,8 +150,10 @@ class VirtualMachine:
         gpu = self.definition.gpu
         if isinstance(gpu, msgspec.UnsetType):
             return point.workload.virtual_refusal
-        query = request(point, Unit(point=point.id, repetition=0), Steady())
-        return point.workload.gpu_refusal(gpu.facts(self.definition.nic_node)) or refuse_case(
+        query = _first_request(point)
+        refusal = point.workload.needs.gpu
+        assert refusal is not None
+        return refusal(gpu.facts(self.definition.nic_node)) or refuse_case(
             gpu, self.gpu_host(), cast("Mapping[str, Any]", query["case"])
         )
 
@@ -173,16 +174,15 @@ class VirtualMachine:
             )
         return self._host_of_gpu
 
-    def _refuse_step(self, point: Point) -> str:
-        """Why a step of an application cannot be answered where steps are published; empty when it can."""
-        parts = point.workload.partition(lambda _, parts: parts)
-        if not parts:
-            return ""
-        step = self.definition.published_step(parts)
+    def _refuse_step(self, point: Point, steps: ApplicationSteps) -> str:
+        """Why a step of an application cannot be answered where steps are published; empty when it can.
+        UsageError for a mesh that no numbers of parts are known of.
+        """
+        scaled(steps.cells, steps.processes)
+        step = self.definition.published_step(steps.processes)
         if step is None:
             return ""
-        query = request(point, Unit(point=point.id, repetition=0), Steady())
-        if query["variant"] == "apart" and step.apart is None:
+        if steps.variant == "apart" and step.apart is None:
             return f"{self.definition.name} has no published step one after the other"
         if len(point.comm_cores) > 1:
             return f"{self.definition.name} has published steps with one communication thread"
@@ -429,3 +429,8 @@ def _sides(
         ranks.append({"rank": rank, **sides})
     first = {name: value for name, value in ranks[0].items() if name != "rank"}
     return {**first, "ranks": ranks} if len(ranks) > 1 else first
+
+
+def _first_request(point: Point) -> dict[str, object]:
+    """What a probe is sent for the first repetition."""
+    return point.workload.request(point, Unit(point=point.id, repetition=0), Steady())

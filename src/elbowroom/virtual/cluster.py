@@ -24,7 +24,7 @@ import numpy as np
 from elbowroom.models.overlap.fluid import Rates, halo_steps, simulate
 from elbowroom.plan.kernels import find
 from elbowroom.points.point import Point, Variant
-from elbowroom.points.steps import CELL_FLOPS
+from elbowroom.points.steps import CELL_FLOPS, ApplicationSteps
 from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import PublishedStep
@@ -72,9 +72,9 @@ class Cluster:
     """Nodes alike that run the application of a point."""
 
     def __init__(self, machine: VirtualMachine, point: Point) -> None:
-        volumes = point.workload.partition(scaled)
-        assert volumes is not None
-        self._machine, self._point, self.volumes = machine, point, volumes
+        steps = point.workload
+        assert isinstance(steps, ApplicationSteps)
+        self._machine, self._point, self.volumes = machine, point, scaled(steps.cells, steps.processes)
 
     def facts(self) -> dict[str, float]:
         """What an application says of itself."""

@@ -23,7 +23,6 @@ from elbowroom.launch.mpi import Mpi  # noqa: E402
 from elbowroom.machine.hwloc import read_topology  # noqa: E402
 from elbowroom.machine.layout import regular_machine, topology_xml  # noqa: E402
 from elbowroom.plan.file import Steady  # noqa: E402
-from elbowroom.plan.order import request  # noqa: E402
 from elbowroom.points.unit import Unit  # noqa: E402
 
 MPI = Mpi(kind="openmpi", version="5.0.11", prefix="/p", compiler="/p/bin/mpicxx", launcher="/p/bin/mpirun")
@@ -111,7 +110,7 @@ def test_what_is_asked_there_is_what_the_run_folder_says_was_asked(
         point = points[unit["run"]][unit["point"]]
         asked = Unit(point=point.id, repetition=unit["repetition"], closing=unit["closing"])
         steady = Steady(**plan["runs"][unit["run"]]["plan"]["steady"])
-        there = json.loads(json.dumps(request(point, asked, steady)))
+        there = json.loads(json.dumps(point.workload.request(point, asked, steady)))
         assert without_name(replaced(unit["request"], shape)) == without_name(there)
         seen.add((unit["run"], unit["point"]))
     assert seen == {

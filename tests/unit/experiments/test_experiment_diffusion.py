@@ -114,8 +114,9 @@ def test_a_model_takes_the_place_of_the_benchmark_but_not_of_the_control() -> No
 
 
 def test_the_application_is_started_once_after_the_probe() -> None:
-    points = expanded(machine(36, 2, 2, hosts=2)).points
-    outcome = groups(order_units(points, 3, seed=1), {point.id: point for point in points}, lambda point: 2)
+    cluster = machine(36, 2, 2, hosts=2)
+    points = expanded(cluster).points
+    outcome = groups(order_units(points, 3, seed=1), {point.id: point for point in points}, cluster)
     assert [group.started is not None for group in outcome] == [False] * (len(outcome) - 1) + [True]
     assert outcome[-1].started is not None
     assert len(outcome[-1].started.comm_cores) == 2

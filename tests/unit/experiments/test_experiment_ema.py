@@ -16,7 +16,7 @@ from elbowroom.experiments.ema.points import windows
 from elbowroom.experiments.ema.results import tables
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.order import closing_points, estimate, order_units, request
+from elbowroom.plan.order import closing_points, estimate, order_units
 from elbowroom.plan.validation import validate
 from elbowroom.points.accesses import ExtraneousAccesses, Misses, Work, series_of
 from elbowroom.points.point import Steady, running
@@ -85,7 +85,7 @@ def test_every_axis_multiplies() -> None:
     settings = {"access": "read,write", "data": "same,different", "barrier": "true,false", "sizes": "4,400"}
     points = ema.expand(plan(**settings), HERE).points
     assert len({point.id for point in points}) == len(points) == 2 * 2 * 2 * 2 * 2 * 50
-    requested = request(points[-1], order_units([points[-1]], 1, 1)[0], Steady())
+    requested = points[-1].workload.request(points[-1], order_units([points[-1]], 1, 1)[0], Steady())
     assert requested["extraneous"] == msgspec.to_builtins(points[-1].workload)
     assert requested["sequence"] == ["B", "AB"]
 

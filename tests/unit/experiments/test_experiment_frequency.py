@@ -10,7 +10,7 @@ import pytest
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
-from elbowroom.plan.order import order_units, request
+from elbowroom.plan.order import order_units
 from elbowroom.points.payload import Trace
 from elbowroom.points.point import Point, Steady
 from sampled import with_payload
@@ -204,7 +204,7 @@ def test_a_frequency_outside_of_the_range_is_refused_with_the_range() -> None:
 def test_frequency_asks_for_sleep_and_traces() -> None:
     plan = load("frequency")
     points = experiments.get("frequency").expand(plan, HENRI).points
-    message = request(points[0], order_units(points, 1, 1)[0], Steady())
+    message = points[0].workload.request(points[0], order_units(points, 1, 1)[0], Steady())
     assert "S" in msgspec.json.encode(message["sequence"]).decode()
     assert "frequency_trace" in plan.observe
     assert message["observe"] == list(plan.observe)

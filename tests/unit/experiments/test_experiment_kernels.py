@@ -14,7 +14,7 @@ from elbowroom.experiments.kernels.results import rows
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import groups
-from elbowroom.plan.order import estimate, order_units, request
+from elbowroom.plan.order import estimate, order_units
 from elbowroom.plan.validation import validate
 from elbowroom.points.matrices import MatrixProgram, check, completed
 from elbowroom.points.point import Expansion, Point, Steady
@@ -157,10 +157,11 @@ def test_matrices_and_places_that_cannot_be_are_refused(asked: dict[str, str], f
 
 
 def test_a_program_is_started_for_each_task_build_and_number_of_cores() -> None:
-    points = expanded(machine(10)).points
+    here = machine(10)
+    points = expanded(here).points
     by_id = {point.id: point for point in points}
     assert len(by_id) == len(points)
-    found = groups(order_units(points, 3, seed=1), by_id, lambda point: 2)
+    found = groups(order_units(points, 3, seed=1), by_id, here)
     started = [group.started for group in found if group.started is not None]
     assert len(started) == 3 * 2 * 4
     assert [group.started is not None for group in found] == [False] + [True] * 24
@@ -175,8 +176,8 @@ def test_the_control_is_measured_unless_it_is_left_out() -> None:
 def test_a_unit_is_computing_sending_and_both() -> None:
     [point] = programs(expanded(SMALL, tasks="cg", builds="openmp"))
     unit = Unit(point=point.id, repetition=0)
-    assert request(point, unit, Steady())["sequence"] == ["A", "B", "AB"]
-    assert point.workload.patience(point, unit, Steady()) > 60
+    assert point.workload.request(point, unit, Steady())["sequence"] == ["A", "B", "AB"]
+    assert point.workload.times(point).patience > 60
 
 
 def test_larger_matrices_are_expected_to_take_longer() -> None:

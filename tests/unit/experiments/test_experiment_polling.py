@@ -16,7 +16,7 @@ from elbowroom.experiments.polling import EXPERIMENT as polling
 from elbowroom.experiments.polling.points import PollingKeys
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.file import Plan
-from elbowroom.plan.order import order_units, request
+from elbowroom.plan.order import order_units
 from elbowroom.plan.validation import validate
 from elbowroom.points.point import Point, Steady, running
 from elbowroom.points.program import AppProgram
@@ -115,7 +115,7 @@ def test_on_one_host_only_one_rank_has_workers_and_each_core_one_thread() -> Non
     assert first.comp_cores == program.comp_cores
     assert other.comp_cores == ()
     assert not set(first.comp_cores) & {*first.comm_cores, *other.comm_cores}
-    asked = request(program, order_units([program], 1, 1)[0], Steady())
+    asked = program.workload.request(program, order_units([program], 1, 1)[0], Steady())
     assert asked["program"] == {**msgspec.to_builtins(program.workload)}
 
 

@@ -10,7 +10,7 @@ from elbowroom import api, experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments import ring
 from elbowroom.experiments.plans import Overrides, apply, load
-from elbowroom.plan.order import order_units, request
+from elbowroom.plan.order import order_units
 from elbowroom.plan.validation import validate
 from elbowroom.points.point import Point, Steady
 from studies import HENRI, SMALL, sound, study
@@ -50,7 +50,7 @@ def test_ring_per_socket_places_one_rank_on_each_socket_of_each_host() -> None:
     assert full.placements[1].comp_cores == tuple(range(18, 34))
     assert full.placements[1].comp_node == 2
     validate(points, HENRI)
-    assert request(full, order_units([full], 1, 1)[0], Steady())["placements"]
+    assert full.workload.request(full, order_units([full], 1, 1)[0], Steady())["placements"]
 
 
 def test_ring_on_one_host_says_that_only_one_process_computes() -> None:

@@ -14,7 +14,7 @@ from elbowroom.machine.topology import Cache, Machine
 from elbowroom.plan.axes import expand, is_control
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import KERNELS
-from elbowroom.plan.order import closing_points, estimate, measured, order_units, request
+from elbowroom.plan.order import closing_points, estimate, measured, order_units
 from elbowroom.plan.placement import MIB, far_node, near_node, seats, working_set
 from elbowroom.plan.validation import validate
 from elbowroom.points.point import Point, Steady
@@ -202,7 +202,7 @@ def test_closing_units_hold_every_computation_and_every_communication() -> None:
 
 def test_a_request_asks_what_the_protocol_says() -> None:
     point = expand(plan(sizes=(64 * MIB,)), SMALL).points[0]
-    message = request(point, Unit(point=point.id, repetition=3), Steady())
+    message = point.workload.request(point, Unit(point=point.id, repetition=3), Steady())
     assert message["op"] == "measure"
     assert (message["point"], message["repetition"]) == (point.id, 3)
     assert message["sequence"] == ["A", "B", "AB", "AB", "B", "A"]
@@ -214,9 +214,9 @@ def test_a_request_asks_what_the_protocol_says() -> None:
 def test_a_closing_request_measures_the_baselines_only() -> None:
     point = expand(plan(), SMALL).points[0]
     closing = Unit(point=point.id, repetition=0, closing=True)
-    assert set(request(point, closing, Steady())["sequence"]) == {"A", "B"}  # type: ignore[call-overload]
+    assert set(point.workload.request(point, closing, Steady())["sequence"]) == {"A", "B"}  # type: ignore[call-overload]
     bare = expand(plan(kernels=("none",), control=False), SMALL).points[0]
-    assert set(request(bare, closing, Steady())["sequence"]) == {"B"}  # type: ignore[call-overload]
+    assert set(bare.workload.request(bare, closing, Steady())["sequence"]) == {"B"}  # type: ignore[call-overload]
 
 
 def test_quick_has_an_interval_of_every_point_in_half_of_its_budget_on_two_cores() -> None:

@@ -78,7 +78,7 @@ def with_device(**changes: Any) -> GpuFacts:
 def test_what_an_accelerator_cannot_answer_is_refused_with_the_reason(
     case: GpuCase, facts: GpuFacts | Failure, reason: str
 ) -> None:
-    refusal = case.gpu_refusal(facts)
+    refusal = case.refusal(facts)
     assert reason in refusal
     assert bool(refusal) == bool(reason)
 

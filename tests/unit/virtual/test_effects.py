@@ -6,7 +6,6 @@ import pytest
 
 import elbowroom
 from elbowroom.errors import UsageError
-from elbowroom.plan.order import request
 from elbowroom.points.point import Point, Steady
 from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
@@ -32,7 +31,7 @@ def point(kernel: str = "triad", n: int = 4, size: int = 64_000_000, core: int =
 def kept(machine: VirtualMachine, asked: Point) -> tuple[float, float]:
     """What the communication and the computation keep."""
     unit = Unit(point=asked.id, repetition=0)
-    alone, comm, both = machine.answer(unit, request(asked, unit, Steady()))["phases"]
+    alone, comm, both = machine.answer(unit, asked.workload.request(asked, unit, Steady()))["phases"]
     ratio = both["comm"]["value"] / comm["comm"]["value"]
     share = both["comp"]["rate"] / alone["comp"]["rate"]
     return 1 / ratio if asked.metric == "latency" else ratio, share

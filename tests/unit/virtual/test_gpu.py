@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from elbowroom.errors import UsageError
 from elbowroom.launch.virtual import load
 from elbowroom.machine.gpu import GpuFacts
-from elbowroom.plan.order import request
 from elbowroom.points.gpu import GpuCase
 from elbowroom.points.point import Point, Steady
 from elbowroom.points.unit import Unit
@@ -309,7 +308,7 @@ def test_what_a_point_of_the_workload_asks_for_is_answered_phase_by_phase(
 ) -> None:
     asked_point = point(**case)
     unit = Unit(point=asked_point.id, repetition=0)
-    record = EXACT.answer(unit, request(asked_point, unit, Steady()))
+    record = EXACT.answer(unit, asked_point.workload.request(asked_point, unit, Steady()))
     rates = {phase["phase"]: phase["comp"]["rate"] for phase in record["phases"] if "comp" in phase}
     assert rates["AB"] / rates["A"] == pytest.approx(share, abs=0.01)
 

@@ -9,7 +9,6 @@ import pytest
 
 from elbowroom.models.curves import Situation
 from elbowroom.plan.kernels import KERNELS
-from elbowroom.plan.order import request
 from elbowroom.points.point import Placement, Point, Steady
 from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
@@ -57,7 +56,7 @@ def point(**changes: Any) -> Point:
 def asked(machine: VirtualMachine, repetition: int = 0, **changes: Any) -> dict[str, Any]:
     chosen = point(**changes)
     unit = Unit(point=chosen.id, repetition=repetition)
-    return machine.answer(unit, request(chosen, unit, Steady()))
+    return machine.answer(unit, chosen.workload.request(chosen, unit, Steady()))
 
 
 def test_memset_beside_large_receptions_is_the_truth_itself() -> None:

@@ -156,7 +156,7 @@ def _ratios(
         if steps.losses is not None:
             return _of_model(steps.losses)
     for other in results:
-        same = other.pattern == "ring" and other.role == "point" and other.workload.beside_messages
+        same = other.pattern == "ring" and other.role == "point" and other.workload.facts.beside_messages
         if same and other.comm_threads == item.comm_threads:
             comp, comm = loss(other.comp.kept), loss(other.comm.kept)
             return None if comp is None or comm is None else (comp, comm)

@@ -45,7 +45,7 @@ def text(results: Results, topology: str) -> bytes:
     points = measured(results, "hwloc")
     for style in STYLES:
         for point in points:
-            if point.workload.beside_messages and point.role != "control":
+            if point.workload.facts.beside_messages and point.role != "control":
                 _collect(by_name, point, style)
     if not by_name:
         raise UsageError(

@@ -30,7 +30,7 @@ def text(results: Results) -> str:
     """
     curves: dict[tuple[object, ...], list[PointResult]] = {}
     for point in measured(results, "osu"):
-        if point.workload.beside_messages:
+        if point.workload.facts.beside_messages:
             curves.setdefault(_curve(point), []).append(point)
     parts = [
         table
