@@ -25,9 +25,9 @@ from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
 from elbowroom.models.gpu.case import LINKS
 from elbowroom.models.gpu.model import GpuModel
-from elbowroom.models.gpu.model import model as accelerator_model
 from elbowroom.models.load import Computing, Copy, Load
 from elbowroom.models.predict import predict_loads
+from elbowroom.models.registry import accelerator
 from elbowroom.quantities import percent, short_time
 from elbowroom.stats.interval import Interval
 from elbowroom.version import __version__
@@ -43,7 +43,7 @@ def advise_gpu(document: Document, job: GpuJob, *, model: str = "") -> GpuAdvice
 
     UsageError where no setup that the job may choose can be answered, or the present one cannot.
     """
-    device = accelerator_model(document)
+    device: GpuModel = accelerator().model(document)
     part = device.part
     setups, left_out = setups_of(device, job)
     if not setups:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from elbowroom.models.curves import STREAMS
 from elbowroom.models.document import Document, Origin
-from elbowroom.models.gpu.samples import AcceleratorRuns
+from elbowroom.models.gpu.samples import AcceleratorRuns, GpuSample
 from elbowroom.models.load import NORMAL_90, Load, LoadPrediction, LoadRow
 from elbowroom.models.message_size import MessageBandwidth
 
@@ -43,6 +43,15 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     with_runs: tuple[str, ...] = ()
     store_factor: float | msgspec.UnsetType = msgspec.UNSET
     accelerator: AcceleratorRuns | None = None
+
+
+class MeasuredCases(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run measured of an accelerator: cases whose victim computes on it, and its copies beside cores
+    or messages.
+    """
+
+    samples: tuple[GpuSample, ...]
+    copies: tuple[LoadRow, ...] = ()
 
 
 class LoadDraws(msgspec.Struct, frozen=True, kw_only=True):

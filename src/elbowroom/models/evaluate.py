@@ -12,9 +12,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.models.base import MeasuredCases
 from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation, Streams
+from elbowroom.models.document import Document
+from elbowroom.models.gpu.kind import GpuErrorTable
 from elbowroom.models.load import NORMAL_90, Prediction
+from elbowroom.models.predict import predictor
 from elbowroom.models.published import MachineErrors
+from elbowroom.models.registry import MODELS, accelerator, fitted_models
 from elbowroom.models.threshold.law import Threshold, predict
 from elbowroom.stats.interval import Interval
 
@@ -94,6 +99,25 @@ def evaluate(
     for name, answers in ((NO_CONTENTION, no_contention(rows)), (MAX_MIN, max_min(curves, rows, places))):
         lines.append(_line(name, rows, answers, places, baseline=True))
     return ErrorTable(machine=curves.shape.name, samples=places, rows=len(rows), lines=tuple(lines))
+
+
+def evaluate_document(document: Document, measured: Curves | MeasuredCases) -> ErrorTable | GpuErrorTable:
+    """How far the models of a document are from what a run measured: all models of loads, beside naive ones,
+    or that of the accelerator.
+
+    UsageError where nothing can be compared.
+    """
+    if isinstance(measured, MeasuredCases):
+        table: GpuErrorTable = accelerator().evaluate(document, measured)
+        return table
+    kinds = [MODELS.get(name) for name in fitted_models(document)]
+    predictors: dict[str, Predictor] = {kind.name: predictor(document, kind.name) for kind in kinds}
+    predictors |= {
+        f"{kind.name}, faithful": predictor(document, kind.name, faithful=True)
+        for kind in kinds
+        if kind.faithful
+    }
+    return evaluate(measured, predictors)
 
 
 def threshold_predictor(model: Threshold, *, faithful: bool = False) -> Predictor:

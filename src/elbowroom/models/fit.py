@@ -13,20 +13,13 @@ from elbowroom.models.curves import Curves, Shape
 from elbowroom.models.document import Calibration, Document, Models, models_of
 from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.message_size import MessageSize, fit_if_known
-from elbowroom.models.registry import MODELS, names
+from elbowroom.models.registry import MODELS, accelerator, names
 from elbowroom.models.threshold.law import Parameters, ThresholdPart
 from elbowroom.quantities import format_size
 from elbowroom.version import __version__
 
-FROM_TABLE = "published mean error"
-FROM_CALIBRATION = "calibration residuals"
-
 FAR = 0.1
 """Mean relative error of a model, held out, above which it is said."""
-
-
-ACCELERATOR = "gpu"
-"""The kind of model whose part a document has beside its `models`."""
 
 
 def fit(curves: Curves, source: Provenance, *, created: str) -> Document:
@@ -64,7 +57,7 @@ def fit(curves: Curves, source: Provenance, *, created: str) -> Document:
 
 def accelerator_part(source: Provenance) -> GpuPart | None:
     """The model of the accelerator that the runs measured, if they measured one; UsageError of its fit."""
-    part: GpuPart | None = MODELS.get(ACCELERATOR).fit(None, source)
+    part: GpuPart | None = accelerator().fit(None, source)
     return part
 
 

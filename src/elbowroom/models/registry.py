@@ -21,9 +21,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of model; its folder declares it in `KINDS`, or a package as an entry point of the group
     `elbowroom.models`.
 
-    `title`: in reports; `module` has its `fit` and `model`; `faithful`: it can also answer by the equations
-    as published; the model with the highest `preference` of a document is the default; `cases`: it is asked
-    for cases on an accelerator (gpu/case.py) and not for loads.
+    `title`: in reports; `module` has its `fit` and `model`, and of cases `evaluate`; `faithful`: it can also
+    answer by the equations as published; the model with the highest `preference` of a document is the
+    default; `cases`: it is asked for cases on an accelerator (gpu/case.py) and not for loads.
     """
 
     name: str
@@ -42,6 +42,12 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     def model(self, document: Document, *, faithful: bool = False) -> Any:
         """The model of that document: a ContentionModel (base.py), or that of cases."""
         return import_module(self.module).model(document, self.name, faithful)
+
+    def evaluate(self, document: Document, measured: Any) -> Any:
+        """Of cases: how far the document's model is from the MeasuredCases of a run (base.py). All models of
+        loads are compared at once, by models/evaluate.py.
+        """
+        return import_module(self.module).evaluate(document, measured)
 
 
 @cache
@@ -71,6 +77,11 @@ def names() -> tuple[str, ...]:
 def fitted_models(document: Document) -> tuple[str, ...]:
     """The models of loads that a document holds, best first."""
     return tuple(name for name in names() if document.models.part(name) is not None)
+
+
+def accelerator() -> Kind:
+    """The kind of model whose part a document has beside its `models`."""
+    return MODELS.get("gpu")
 
 
 def choices() -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from elbowroom.models.flow.prior import LINEAR
 from elbowroom.models.gpu.case import check_case
 from elbowroom.models.gpu.law import PARAMETERS as GPU_PARAMETERS
 from elbowroom.models.gpu.part import GpuPart
-from elbowroom.models.gpu.problem import LINEAR as GPU_LINEAR
 from elbowroom.models.threshold.law import Parameters, ThresholdPart
 from elbowroom.store.curves import MOST
 
@@ -108,7 +107,7 @@ def _check_gpu(path: Path, part: GpuPart) -> None:
     for name in part.names:
         if name not in own and not re.fullmatch(LINK_NAME, name):
             raise _wrong(path, "gpu.names", name, "is not a parameter of this release")
-    _check_columns(path, "gpu", part, set(part.names) - set(GPU_LINEAR))
+    _check_columns(path, "gpu", part, set(part.names) - set(LINEAR))
     spreads = [("gpu.mover_discrepancy", part.mover_discrepancy)]
     spreads += [(f"gpu.errors[{at}].discrepancy", item.discrepancy) for at, item in enumerate(part.errors)]
     for field, value in spreads:

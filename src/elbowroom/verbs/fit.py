@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from elbowroom.models.load import LoadRow
     from elbowroom.models.run_data import FitData
     from elbowroom.results.stores import StoreFactor
-    from elbowroom.verbs.gpu_models import GpuEvaluationDocument
     from elbowroom.verbs.model_file import Evaluation, Model
     from elbowroom.verbs.run_folder import Run
 
@@ -166,64 +165,52 @@ class Evaluate(Verb):
     comp_node: int = option("With --stacked: NUMA node of all data.", "NODE", default=0, show_default=False)
     model: str | None = option("With -o: model to draw; default: the best.", type=MODEL)
 
-    def do(self) -> Evaluation | GpuEvaluationDocument:
-        """The table, of an accelerator's run that of its cases; the figure is drawn."""
-        from elbowroom.verbs.gpu_models import evaluate_gpu
-        from elbowroom.verbs.model_file import load_model
-        from elbowroom.verbs.run_folder import open
-
+    def do(self) -> Evaluation:
+        """The table; the figure is drawn."""
         if self.stacked and self.out is None:
             raise UsageError("needs a file", field="stacked", hint="add -o FIGURE.png")
-        run, model = open(self.path), load_model(self.source)
-        gpu = evaluate_gpu(run, model)
-        if gpu is None:
-            evaluation = evaluate(run, model)
-            self._draw(evaluation)
-            return evaluation
-        if self.out is not None:
-            raise UsageError(
-                "there is no figure for a run of an accelerator", field="out", hint="leave it out"
-            )
-        return gpu
+        evaluation = evaluate(self.path, self.source)
+        self._draw(evaluation)
+        return evaluation
 
     def _draw(self, evaluation: Evaluation) -> None:
+        from elbowroom.models.evaluate import ErrorTable
         from elbowroom.verbs.model_file import save_figure, save_panels
 
         if self.out is None:
             return
         model, run = evaluation.model, evaluation.run
+        if not isinstance(evaluation.table, ErrorTable):
+            raise UsageError(
+                "there is no figure for a run of an accelerator", field="out", hint="leave it out"
+            )
         if self.stacked:
             save_figure(model.stacked(self.comp_node, run), self.out)
         else:
             save_panels(model, model.panels(model.curves(model=self.model), run), self.out)
 
-    def document(self, result: Evaluation | GpuEvaluationDocument) -> Any:
+    def document(self, result: Evaluation) -> Any:
         """The table and the files; run and model as they were named."""
-        from elbowroom.verbs.model_file import Evaluation
-
-        if not isinstance(result, Evaluation):
-            return result
         import msgspec
 
-        from elbowroom.models.evaluate import EvaluationDocument
+        from elbowroom.models.evaluate import ErrorTable, EvaluationDocument
+        from elbowroom.models.gpu.kind import GpuEvaluationDocument
 
+        fields = {**msgspec.structs.asdict(result.table), "notes": result.notes}
+        if not isinstance(result.table, ErrorTable):
+            return GpuEvaluationDocument(**fields, run=str(result.run.path), model=str(result.model.path))
         return EvaluationDocument(
-            **msgspec.structs.asdict(result.table),
+            **fields,
             run=str(self.path),
             model=str(self.source),
-            notes=result.notes,
             published=result.published,
             files=() if self.out is None else (str(self.out),),
         )
 
-    def print(self, result: Evaluation | GpuEvaluationDocument) -> None:
+    def print(self, result: Evaluation) -> None:
         """A line for each model or kind of case, and the figure's file."""
-        from elbowroom.verbs.model_file import Evaluation
-        from elbowroom.verbs.model_tables import print_evaluation, print_gpu_evaluation
+        from elbowroom.verbs.model_tables import print_evaluation
 
-        if not isinstance(result, Evaluation):
-            print_gpu_evaluation(result)
-            return
         print_evaluation(result)
         if self.out is not None:
             click.echo(str(self.out))

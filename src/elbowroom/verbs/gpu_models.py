@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from elbowroom.documents import encode
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
-from elbowroom.models import registry
-from elbowroom.models.copy_rows import base_of, copy_rows
 from elbowroom.models.gpu.case import LINKS, decode, holds_cases, over_counts
 from elbowroom.models.gpu.case import DeviceCase as DeviceCase
 from elbowroom.models.gpu.case import parse_shape as parse_shape
-from elbowroom.models.gpu.evaluate import GpuErrorTable
-from elbowroom.models.gpu.evaluate import evaluate as evaluated
 from elbowroom.models.gpu.model import GpuModel, penalty_table
 from elbowroom.models.gpu.model import GpuPrediction as GpuPrediction
-from elbowroom.models.gpu.model import model as accelerator_model
-from elbowroom.models.gpu.samples import links, samples
-from elbowroom.models.load import Copy, LoadRow, parse_copy
-from elbowroom.models.run_data import Layout, layout_of
-from elbowroom.verbs.model_file import Model, same_machine
-
-if TYPE_CHECKING:
-    from elbowroom.verbs.run_folder import Run
-
+from elbowroom.models.load import Copy, parse_copy
+from elbowroom.models.registry import accelerator
+from elbowroom.verbs.model_file import Model
 
 TRIAD = "triad"
 """The kernel that cores and accelerators both have."""
@@ -36,7 +25,8 @@ TRIAD = "triad"
 
 def gpu_model(model: Model) -> GpuModel:
     """The model of the accelerator in a file; UsageError where it has none."""
-    return accelerator_model(model.document)
+    known: GpuModel = accelerator().model(model.document)
+    return known
 
 
 def predict_cases(model: Model, cases: Sequence[DeviceCase]) -> list[GpuPrediction]:
@@ -122,52 +112,3 @@ def export_penalties(model: Model, path: Path | str) -> Path:
     target = Path(path)
     write_atomically(target, encode(penalty_table(gpu_model(model).part, model.machine.name)))
     return target
-
-
-class GpuEvaluationDocument(GpuErrorTable, frozen=True, kw_only=True):
-    """What `evaluate --json` prints for a run of an accelerator."""
-
-    schema: str = "elbowroom/gpu-evaluate"
-    version: int = 1
-    run: str
-    model: str
-    notes: tuple[str, ...]
-
-
-def evaluate_gpu(run: Run, model: Model) -> GpuEvaluationDocument | None:
-    """How far the model is from a run of an accelerator; None for another run. The law predicts, also where a
-    case was measured.
-
-    UsageError where the model answers nothing of it, or is of another machine.
-    """
-    points = run.points()
-    measured, left_out = samples(points)
-    if not measured and not links(points):
-        return None
-    layout = layout_of(run.machine)
-    same_machine(layout.shape, model.machine)
-    copies: Sequence[LoadRow] = ()
-    if registry.fitted_models(model.document):
-        copies = _copy_rows(run, model, layout)
-    table = evaluated(model.document, measured, copies)
-    known = model.document.calibration
-    fitted = [Path(path).resolve() for path in (known.run, *known.with_runs) if path]
-    notes = []
-    if run.path.resolve() in fitted:
-        notes.append("The model was fitted to this very run: its errors are how well it fits.")
-    if run.machine.virtual:
-        notes.append("The run is virtual: nothing here was measured on hardware.")
-    notes += [f"Left out: {count} points, {reason}." for reason, count in left_out.items()]
-    worse = [line.family for line in table.lines if not line.better]
-    if worse:
-        notes.append(f"No closer than a rule without a fit: {', '.join(worse)}.")
-    return GpuEvaluationDocument(
-        **msgspec.structs.asdict(table), run=str(run.path), model=str(model.path), notes=tuple(notes)
-    )
-
-
-def _copy_rows(run: Run, model: Model, layout: Layout) -> Sequence[LoadRow]:
-    known = model.document.calibration
-    cores = {point.id: point.comp_cores for point in run.manifest.points}
-    base = base_of(known.kernel, known.size, layout)
-    return copy_rows(run.points(), cores, base)[0]

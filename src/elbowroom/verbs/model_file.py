@@ -20,14 +20,16 @@ from elbowroom.files import read_text
 from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
 from elbowroom.models import figures, published
 from elbowroom.models import load as load_file
+from elbowroom.models.base import MeasuredCases
+from elbowroom.models.copy_rows import base_of, copy_rows
 from elbowroom.models.curves import Shape as Shape
 from elbowroom.models.curves import Situation
 from elbowroom.models.document import Calibration as Calibration
-from elbowroom.models.evaluate import NO_CONTENTION
+from elbowroom.models.evaluate import NO_CONTENTION, ErrorTable, evaluate_document
 from elbowroom.models.evaluate import Errors as Errors
-from elbowroom.models.evaluate import evaluate as evaluated
 from elbowroom.models.flow.part import FlowParameter as FlowParameter
 from elbowroom.models.flow.part import FlowPart as FlowPart
+from elbowroom.models.gpu.samples import links, samples
 from elbowroom.models.load import Computing as Computing
 from elbowroom.models.load import Load as Load
 from elbowroom.models.load import LoadPrediction as LoadPrediction
@@ -35,10 +37,10 @@ from elbowroom.models.load import Messages as Messages
 from elbowroom.models.load import Prediction as Prediction
 from elbowroom.models.load import parse_copy as parse_copy
 from elbowroom.models.load import parse_group as parse_group
-from elbowroom.models.predict import FittedModel, chosen, predictor, situations
+from elbowroom.models.predict import FittedModel, chosen, situations
 from elbowroom.models.published import of_published
 from elbowroom.models.registry import fitted_models
-from elbowroom.models.run_data import collect
+from elbowroom.models.run_data import collect, layout_of
 from elbowroom.models.threshold.law import Parameters as Parameters
 from elbowroom.models.threshold.law import ThresholdPart as ThresholdPart
 from elbowroom.models.threshold.law import side
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
     from elbowroom.machine.topology import Machine
     from elbowroom.models.document import Document
-    from elbowroom.models.evaluate import ErrorTable, Predictor
+    from elbowroom.models.gpu.kind import GpuErrorTable
     from elbowroom.models.published import MachineErrors
     from elbowroom.models.run_data import FitData
     from elbowroom.results.result import PointResult
@@ -216,11 +218,13 @@ class Model:
 
 
 class Evaluation(NamedTuple):
-    """A model beside a run: `table` as Table 6.1 of the thesis, `left_out` points of the run by reason."""
+    """A model beside a run: `table` as Table 6.1 of the thesis, or of the cases of an accelerator; `left_out`
+    points of the run by reason.
+    """
 
     run: MeasuredRun
     model: Model
-    table: ErrorTable
+    table: ErrorTable | GpuErrorTable
     left_out: dict[str, int]
 
     @property
@@ -237,6 +241,9 @@ class Evaluation(NamedTuple):
 
     def _undecided(self) -> list[str]:
         """That the run cannot tell these models from one that knows of no contention, where it is so."""
+        if not isinstance(self.table, ErrorTable):
+            worse = ", ".join(line.family for line in self.table.lines if not line.better)
+            return [f"No closer than a rule without a fit: {worse}."] if worse else []
         naive = next((line.average for line in self.table.lines if line.model == NO_CONTENTION), None)
         models = [line.average for line in self.table.lines if not line.baseline and line.average is not None]
         if naive is None or not models:
@@ -293,13 +300,27 @@ def same_machine(run: Shape, model: Shape) -> None:
 
 def evaluation(run: MeasuredRun, model: Model) -> Evaluation:
     """How far each model is from what a run measured, as `evaluate`."""
+    cases, left_out = _cases_of(run, model)
+    if cases is not None:
+        return Evaluation(run, model, evaluate_document(model.document, cases), left_out)
     collected = curves_of(run, model)
-    predictors: dict[str, Predictor] = {
-        name: predictor(model.document, name) for name in fitted_models(model.document)
-    }
-    if "threshold" in predictors:
-        predictors["threshold, faithful"] = predictor(model.document, "threshold", faithful=True)
-    return Evaluation(run, model, evaluated(collected.curves, predictors), collected.left_out)
+    return Evaluation(run, model, evaluate_document(model.document, collected.curves), collected.left_out)
+
+
+def _cases_of(run: MeasuredRun, model: Model) -> tuple[MeasuredCases | None, dict[str, int]]:
+    """What a run measured of an accelerator, None if nothing; points that are left out, by reason."""
+    points = run.points()
+    measured, left_out = samples(points)
+    if not measured and not links(points):
+        return None, {}
+    layout = layout_of(run.machine)
+    same_machine(layout.shape, model.machine)
+    if not fitted_models(model.document):
+        return MeasuredCases(samples=measured), left_out
+    known = model.document.calibration
+    cores = {point.id: point.comp_cores for point in run.manifest.points}
+    copies, _ = copy_rows(points, cores, base_of(known.kernel, known.size, layout))
+    return MeasuredCases(samples=measured, copies=copies), left_out
 
 
 def predict(

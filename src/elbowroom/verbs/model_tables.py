@@ -12,8 +12,9 @@ from elbowroom.cli.console import console, new_table, print_wrapped, styled
 from elbowroom.quantities import format_size, number, plural
 
 if TYPE_CHECKING:
+    from elbowroom.models.gpu.kind import GpuErrorTable
     from elbowroom.stats.interval import Interval
-    from elbowroom.verbs.gpu_models import GpuEvaluationDocument, GpuPrediction
+    from elbowroom.verbs.gpu_models import GpuPrediction
     from elbowroom.verbs.model_file import (
         Calibration,
         Errors,
@@ -212,8 +213,15 @@ def print_predictions(model: Model, name: str, predictions: Sequence[Prediction]
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
-    """A line for each model and stream, the naive ones last, the thesis' own errors below."""
+    """A line for each model and stream, the naive ones last, the thesis' own errors below; of a run of an
+    accelerator a line for each kind of case.
+    """
+    from elbowroom.models.evaluate import ErrorTable
+
     table = evaluation.table
+    if not isinstance(table, ErrorTable):
+        _print_case_errors(table, evaluation.notes)
+        return
     print_wrapped(
         f"{table.machine}: mean |measured - predicted| / measured of {table.rows} runs, in %", style="bold"
     )
@@ -293,8 +301,8 @@ def print_gpu_fit(model: Model) -> None:
     _print_errors(("fitted", "held out"), rows)
 
 
-def print_gpu_evaluation(errors: GpuEvaluationDocument) -> None:
-    """A line for each kind of case: errors of the model, and of rules without a fit."""
+def _print_case_errors(errors: GpuErrorTable, notes: Sequence[str]) -> None:
+    """Errors of the model, and of rules without a fit."""
     print_wrapped(
         f"{errors.device or 'accelerator'}: mean |predicted - measured| / measured, in %", style="bold"
     )
@@ -304,7 +312,7 @@ def print_gpu_evaluation(errors: GpuEvaluationDocument) -> None:
         print_wrapped(f"{line.family}: {line.covered:.0%} of the victim's values inside the 90 % intervals")
     for reason, count in errors.unanswered.items():
         print_wrapped(f"not answered: {count}, {reason}")
-    for note in errors.notes:
+    for note in notes:
         print_wrapped(note)
 
 

@@ -11,7 +11,7 @@ from elbowroom.advise.contention_map import contention_maps
 from elbowroom.errors import UsageError
 from elbowroom.models import figures
 from elbowroom.models.curves import Shape, Streams
-from elbowroom.models.evaluate import sample_placements
+from elbowroom.models.evaluate import ErrorTable, sample_placements
 from elbowroom.models.registry import fitted_models
 from elbowroom.models.threshold.law import Threshold, curve
 from elbowroom.points.point import Note
@@ -115,7 +115,7 @@ def _part(run: MeasuredRun, model: Model, name: str) -> ModelSection:
         document=model.document,
         shown=shown,
         figures=(*_stacked(model, rows), *panels),
-        errors=None if errors is None else errors.table,
+        errors=errors.table if errors is not None and isinstance(errors.table, ErrorTable) else None,
         notes=() if errors is None else errors.notes,
     )
 

@@ -49,7 +49,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "gpu-evaluate": (
         "errors of an accelerator's model: what `evaluate --json` prints",
-        "verbs.gpu_models:GpuEvaluationDocument",
+        "models.gpu.kind:GpuEvaluationDocument",
     ),
     "gpu-penalties": (
         "slowdowns of kernels and copies: what `export --format gpu-penalties` writes",

@@ -19,7 +19,7 @@ from elbowroom.models.gpu.samples import accelerator_runs
 from elbowroom.models.published import of_published
 from elbowroom.store.models import write_model
 from elbowroom.verbs import gpu_models, machine_models
-from elbowroom.verbs.model_file import Model
+from elbowroom.verbs.model_file import Model, evaluation
 from gpu_results import Workload, result, side
 from gpu_samples import document, published_part, two_node_part
 
@@ -103,9 +103,8 @@ def test_an_evaluation_predicts_by_the_law_and_says_where_a_rule_is_as_good() ->
     part = fitted([run(*POINTS)])
     assert part is not None
     model = Model(document(part))
-    errors = gpu_models.evaluate_gpu(run(idle(12, 0.88), idle(24, 0.76)), model)
-    assert errors is not None
-    (line,) = errors.lines
+    errors = evaluation(run(idle(12, 0.88), idle(24, 0.76)), model)
+    (line,) = errors.table.lines
     assert (line.family, line.cases, line.mover) == ("gemm/sm_idle", 2, None)
     assert line.victim < 0.1
     assert line.share_rule == pytest.approx(0.0, abs=1e-9)
@@ -116,16 +115,17 @@ def test_an_evaluation_predicts_by_the_law_and_says_where_a_rule_is_as_good() ->
 def test_an_evaluation_of_what_the_model_does_not_know_is_refused() -> None:
     without = msgspec.structs.replace(document(published_part()), gpu=None)
     with pytest.raises(UsageError, match="nothing to compare with"):
-        gpu_models.evaluate_gpu(run(idle(4, 0.9)), Model(without))
+        evaluation(run(idle(4, 0.9)), Model(without))
 
 
 def test_a_run_of_another_machine_is_not_evaluated() -> None:
     with pytest.raises(UsageError, match="henri"):
-        gpu_models.evaluate_gpu(run(idle(4, 0.9)), Model(of_published("henri")))
+        evaluation(run(idle(4, 0.9)), Model(of_published("henri")))
 
 
 def test_another_run_is_not_one_of_an_accelerator() -> None:
-    assert gpu_models.evaluate_gpu(run(), Model(document(published_part()))) is None
+    with pytest.raises(UsageError, match="it has no points"):
+        evaluation(run(), Model(document(published_part())))
 
 
 def test_a_file_of_an_accelerator_alone_is_no_model_of_a_profiled_machine(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -36,13 +36,10 @@ class Discrepancies(msgspec.Struct, frozen=True, kw_only=True):
     both: Bands
 
 
-class LoadPart(msgspec.Struct, frozen=True, kw_only=True):
-    """What FLOW knows beyond situations (models/flow/loads.py): `names`, `values`, `low`, `high`, `draws` and
-    `discrepancy` as in FlowPart, each draw together with FLOW's of the same row.
-
-    `measured`: what the runs tell of; `switches`: first sizes (bytes) of every regime of messages but the
-    first; `intensity` (flop/B): that of the calibrated kernel; `intensity_high`, `size_low`, `size_high`:
-    where the runs end; `runs`: rows used.
+class FittedParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """`names` of parameters in order, `values` the best fit, `low` and `high` their 90 % intervals, `draws`
+    sets of parameters from their joint distribution (rows as `names`), `discrepancy` the relative standard
+    deviation of what the model cannot follow, for each of STREAMS.
     """
 
     names: tuple[str, ...]
@@ -51,6 +48,17 @@ class LoadPart(msgspec.Struct, frozen=True, kw_only=True):
     high: tuple[float, ...]
     draws: Annotated[tuple[tuple[float, ...], ...], WRITTEN] = ()
     discrepancy: Annotated[Bands, WRITTEN] = (0.0, 0.0, 0.0, 0.0)
+
+
+class LoadPart(FittedParameters, frozen=True, kw_only=True):
+    """What FLOW knows beyond situations (models/flow/loads.py), each draw together with FLOW's of the same
+    row.
+
+    `measured`: what the runs tell of; `switches`: first sizes (bytes) of every regime of messages but the
+    first; `intensity` (flop/B): that of the calibrated kernel; `intensity_high`, `size_low`, `size_high`:
+    where the runs end; `runs`: rows used.
+    """
+
     measured: Annotated[tuple[Question, ...], WRITTEN] = ()
     switches: tuple[int, ...] = ()
     intensity: float = 0.0
@@ -63,23 +71,14 @@ class LoadPart(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def parameters(self) -> tuple[FlowParameter, ...]:
         """The parameters with interval, unit and meaning."""
-        return _parameters(self, [meaning(name, self.switches) for name in self.names])
+        return described(self, [meaning(name, self.switches) for name in self.names])
 
 
-class FlowPart(msgspec.Struct, frozen=True, kw_only=True):
-    """FLOW: `names` of its parameters in order, `values` the best fit, `low` and `high` their 90 % intervals,
-    `draws` sets of parameters from their joint distribution (rows as `names`), `discrepancy` the relative
-    standard deviation of what the model cannot follow, for each of STREAMS, `discrepancies` that of
-    situations (None, and in older files: everywhere `discrepancy`); `load`: the same of what it knows beyond
-    situations, None where only situations were measured.
+class FlowPart(FittedParameters, frozen=True, kw_only=True):
+    """FLOW. `discrepancies`: the discrepancy in situations (None, and in older files: everywhere
+    `discrepancy`); `load`: what it knows beyond situations, None where only situations were measured.
     """
 
-    names: tuple[str, ...]
-    values: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    draws: Annotated[tuple[tuple[float, ...], ...], WRITTEN] = ()
-    discrepancy: Annotated[Bands, WRITTEN] = (0.0, 0.0, 0.0, 0.0)
     discrepancies: Discrepancies | None = None
     flags: tuple[str, ...] = ()
     load: LoadPart | None = None
@@ -87,7 +86,7 @@ class FlowPart(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def parameters(self) -> tuple[FlowParameter, ...]:
         """The parameters with interval, unit and meaning."""
-        return _parameters(self, [PARAMETERS[INDEX[name]] for name in self.names])
+        return described(self, [PARAMETERS[INDEX[name]] for name in self.names])
 
     @property
     def vectors(self) -> Array:
@@ -105,7 +104,8 @@ class FlowPart(msgspec.Struct, frozen=True, kw_only=True):
         return np.array([self.values, *self.draws])[:, [self.names.index(name) for name in NAMES]]
 
 
-def _parameters(part: FlowPart | LoadPart, meanings: Sequence[Meaning]) -> tuple[FlowParameter, ...]:
+def described(part: Any, meanings: Sequence[Meaning]) -> tuple[FlowParameter, ...]:
+    """The parameters of a part of M.json that has `names`, `values`, `low` and `high`."""
     rows = zip(part.names, part.values, part.low, part.high, meanings, strict=True)
     return tuple(
         FlowParameter(name=name, value=value, low=low, high=high, unit=item.unit, text=item.text)

@@ -28,7 +28,9 @@ LINEAR = (
     *("floor_first", "floor_second", "excess_local", "excess_remote"),
     *("dip_local", "dip_remote", "rise_local", "rise_remote"),
     *("thrift", "latency_load", "relief", "queueing"),
+    *("quant", "late"),
 )
+"""Those of an accelerator (models/gpu/law.py) are among them."""
 
 REACH, LOAD_REACH = 1.5, 2.0
 """Bounds of a logarithm around its centre, FLOW's own parameters and others: factors of 4.5 and 7.4."""
@@ -197,18 +199,37 @@ def decode(coordinates: Array, names: tuple[str, ...]) -> Array:
     return parameters
 
 
-def _around(values: Mapping[str, float], reach: float) -> Prior:
-    """The prior with these parameters in its centre."""
+def around(
+    values: Mapping[str, float],
+    widths: Mapping[str, float],
+    bounds: Mapping[str, tuple[float, float]],
+    reach: Mapping[str, float],
+) -> Prior:
+    """The prior with these parameters in its centre. `widths` and `bounds` are in the fit's coordinates;
+    without bounds a parameter stays within `reach` of its centre.
+    """
     names = tuple(values)
     centre = encode(np.array(list(values.values()), dtype=float), names)
-    kinds = [_kind(name) for name in names]
-    bounds = [BOUNDS.get(kind, (at - reach, at + reach)) for kind, at in zip(kinds, centre, strict=True)]
+    ends = [
+        bounds.get(name, (at - reach[name], at + reach[name])) for name, at in zip(names, centre, strict=True)
+    ]
     return Prior(
         names=names,
         centre=centre,
-        width=np.array([WIDTHS.get(kind, WIDTH) for kind in kinds]),
-        low=np.array([low for low, _ in bounds], dtype=float),
-        high=np.array([high for _, high in bounds], dtype=float),
+        width=np.array([widths[name] for name in names]),
+        low=np.array([low for low, _ in ends], dtype=float),
+        high=np.array([high for _, high in ends], dtype=float),
+    )
+
+
+def _around(values: Mapping[str, float], reach: float) -> Prior:
+    """The prior of FLOW with these parameters in its centre."""
+    kinds = {name: _kind(name) for name in values}
+    return around(
+        values,
+        {name: WIDTHS.get(kind, WIDTH) for name, kind in kinds.items()},
+        {name: BOUNDS[kind] for name, kind in kinds.items() if kind in BOUNDS},
+        dict.fromkeys(values, reach),
     )
 
 

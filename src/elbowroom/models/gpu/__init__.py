@@ -3,5 +3,5 @@
 from elbowroom.models.registry import Kind
 
 KINDS = (
-    Kind(name="gpu", title="accelerator", module="elbowroom.models.gpu.model", preference=-1, cases=True),
+    Kind(name="gpu", title="accelerator", module="elbowroom.models.gpu.kind", preference=-1, cases=True),
 )

@@ -21,7 +21,7 @@ import numpy as np
 from elbowroom.errors import UsageError
 from elbowroom.models.flow.law import Array
 from elbowroom.models.flow.least_squares import Linear, jacobian, linear, settle, solve, spread_of
-from elbowroom.models.flow.prior import Prior
+from elbowroom.models.flow.prior import Prior, decode
 from elbowroom.models.gpu.case import DeviceCase, check_case
 from elbowroom.models.gpu.law import Cases, arrays
 from elbowroom.models.gpu.part import FamilyErrors, GpuPart, GpuVictim, MeasuredCase
@@ -30,7 +30,6 @@ from elbowroom.models.gpu.problem import (
     ALONE,
     TOGETHER,
     Problem,
-    decode,
     family_errors,
     first_errors,
     groups_of,

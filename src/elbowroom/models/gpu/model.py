@@ -1,4 +1,4 @@
-"""The accelerator's model, fitted to runs and asked: what both sides keep in a case, with 90 % intervals.
+"""The accelerator's model: what both sides keep in a case, with 90 % intervals.
 
 The penalty table: how much longer kernels and copies take beside each other, for schedulers that overlap
 them.
@@ -18,11 +18,7 @@ import msgspec
 import numpy as np
 
 from elbowroom.errors import UsageError
-from elbowroom.models.base import Provenance
-from elbowroom.models.curves import Curves
-from elbowroom.models.document import Document
 from elbowroom.models.flow.law import Array
-from elbowroom.models.gpu import fit as calibration
 from elbowroom.models.gpu.case import COUNTS, LINKS, ON_DEVICE, SMS_OF, DeviceCase, check_case, ordered
 from elbowroom.models.gpu.law import arrays, link_name, rates
 from elbowroom.models.gpu.part import FamilyErrors, GpuPart, GpuVictim, MeasuredCase
@@ -57,33 +53,6 @@ class GpuDraws(msgspec.Struct, frozen=True, kw_only=True):
     kept: Array
     mover_alone: Array
     mover_together: Array
-
-
-def fit(_name: str, _curves: Curves | None, source: Provenance) -> GpuPart | None:
-    """The model of the accelerator that the runs measured, if they measured one."""
-    runs = source.accelerator
-    if runs is None:
-        return None
-    return calibration.fit(
-        runs.samples,
-        runs.sms,
-        links=runs.links,
-        device=runs.device,
-        run=source.run,
-        origin="virtual" if source.origin == "virtual" else "measured",
-        left_out=runs.left_out,
-    )
-
-
-def model(document: Document, _name: str = "gpu", _faithful: bool = False) -> GpuModel:
-    """The model of a document's accelerator; UsageError where it has none."""
-    if document.gpu is None:
-        raise UsageError(
-            f"the model of {document.machine.name} has no accelerator",
-            field="gpu",
-            hint="measure one, and fit it: elbowroom run gpu-overlap --out RUN; elbowroom fit RUN",
-        )
-    return GpuModel(document.gpu)
 
 
 class GpuModel:

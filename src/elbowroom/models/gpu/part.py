@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from elbowroom.models.flow.law import Array
-from elbowroom.models.flow.part import FlowParameter
+from elbowroom.models.flow.part import FlowParameter, described
 from elbowroom.models.gpu.case import DeviceCase
 from elbowroom.models.gpu.law import meaning
 
@@ -87,13 +87,7 @@ class GpuPart(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def parameters(self) -> tuple[FlowParameter, ...]:
         """The parameters with interval, unit and meaning."""
-        rows = zip(self.names, self.values, self.low, self.high, strict=True)
-        return tuple(
-            FlowParameter(
-                name=name, value=value, low=low, high=high, unit=meaning(name).unit, text=meaning(name).text
-            )
-            for name, value, low, high in rows
-        )
+        return described(self, [meaning(name) for name in self.names])
 
     @property
     def vectors(self) -> dict[str, Array]:

@@ -2,8 +2,6 @@
 
 What is believed of an accelerator's parameters before a fit: centres read off the samples, wide bands.
 
-The fit works in logarithms, of LINEAR parameters in what they are.
-
 How far off the law is where it was not fitted, beside rules that need no fit.
 
 Held out: all samples of a family with one number of SMs (of a family that holds none, one sample) are left
@@ -22,60 +20,42 @@ import numpy as np
 
 from elbowroom.models.flow.law import Array
 from elbowroom.models.flow.least_squares import solve
-from elbowroom.models.flow.prior import Prior
+from elbowroom.models.flow.prior import Prior, around, decode
 from elbowroom.models.gpu.case import LINKS
 from elbowroom.models.gpu.law import PARAMETERS, Cases, link_name, rates
 from elbowroom.models.gpu.part import FamilyErrors
 from elbowroom.models.gpu.samples import GpuSample, LinkRate
 
-LINEAR = ("quant", "late")
-
-CENTRES = {
-    "hbm": 3e6,
-    "issue": 1.5,
-    "corner": 4.0,
-    "traffic": 2.0,
-    "quant": 0.9,
-    "hold": 1.0,
-    "late": 1.0,
-    "engine": 5e4,
-    "sm_hbm": 4e4,
-    "sm_host": 1e4,
-    "store": 2.5e4,
-    "engine_weight": 0.1,
-    "sm_weight": 1.0,
-    "stall_gemm": 0.5,
-    "stall_triad": 0.5,
-    "stall_chain": 0.5,
-    "stall_power": 1.0,
-    "launch_engine": 0.05,
-    "launch_sm": 0.3,
+BELIEFS = {
+    "hbm": (3e6, 0.7),
+    "issue": (1.5, 0.3),
+    "corner": (4.0, 0.4),
+    "traffic": (2.0, 0.5),
+    "quant": (0.9, 0.2),
+    "hold": (1.0, 0.4),
+    "late": (1.0, 0.4),
+    "engine": (5e4, 0.7),
+    "sm_hbm": (4e4, 0.9),
+    "sm_host": (1e4, 0.9),
+    "store": (2.5e4, 0.7),
+    "engine_weight": (0.1, 1.0),
+    "sm_weight": (1.0, 0.7),
+    "stall_gemm": (0.5, 1.5),
+    "stall_triad": (0.5, 1.5),
+    "stall_chain": (0.5, 1.5),
+    "stall_power": (1.0, 0.3),
+    "launch_engine": (0.05, 1.0),
+    "launch_sm": (0.3, 1.0),
 }
-"""Of a large accelerator; what samples show at first sight stands in their place."""
+"""Centre, of a large accelerator, and width of each parameter; what samples show at first sight stands in the
+place of the centre.
+"""
 
-WIDTHS = {
-    "hbm": 0.7,
-    "issue": 0.3,
-    "corner": 0.4,
-    "traffic": 0.5,
-    "quant": 0.2,
-    "hold": 0.4,
-    "late": 0.4,
-    "engine": 0.7,
-    "sm_hbm": 0.9,
-    "sm_host": 0.9,
-    "store": 0.7,
-    "engine_weight": 1.0,
-    "sm_weight": 0.7,
-    "stall_gemm": 1.5,
-    "stall_triad": 1.5,
-    "stall_chain": 1.5,
-    "stall_power": 0.3,
-    "launch_engine": 1.0,
-    "launch_sm": 1.0,
-}
-LINK, LINK_WIDTH, ROUGH_WIDTH = 2.5e4, 0.7, 0.3
-"""MB/s of a link that nothing is known of, and its width; the width of what samples show at first sight."""
+LINK = (2.5e4, 0.7)
+"""The same of a link that nothing is known of, MB/s."""
+
+ROUGH_WIDTH = 0.3
+"""The width of what samples show at first sight."""
 
 BEYOND = 1.5
 """What a mover could reach over the pace that it was held to."""
@@ -104,28 +84,13 @@ def prior(samples: Sequence[GpuSample], links: Sequence[LinkRate] = ()) -> tuple
     floors = _floors(samples)
     known = [item.name for item in PARAMETERS]
     names = (*known, *sorted(name for name in {*rough, *floors} if name.startswith("link_")))
-    believed = {name: max(CENTRES.get(name, LINK), floors.get(name, 0.0)) for name in names} | rough
-    centre = encode(np.array([believed[name] for name in names]), names)
-    width = np.array(
-        [
-            sure.get(name, ROUGH_WIDTH)
-            if name in rough and name != "sm_host"
-            else WIDTHS.get(name, LINK_WIDTH)
-            for name in names
-        ]
-    )
-    bounds = [
-        BOUNDS.get(name, (at - REACH * w, at + REACH * w))
-        for name, at, w in zip(names, centre, width, strict=True)
-    ]
-    before = Prior(
-        names=names,
-        centre=centre,
-        width=width,
-        low=np.array([low for low, _ in bounds]),
-        high=np.array([high for _, high in bounds]),
-        starts=tuple(_start(centre, names, hold) for hold in HOLDS),
-    )
+    beliefs = {name: BELIEFS.get(name, LINK) for name in names}
+    centres = {name: max(centre, floors.get(name, 0.0)) for name, (centre, _) in beliefs.items()} | rough
+    known_widths = {name: sure.get(name, ROUGH_WIDTH) for name in rough if name != "sm_host"}
+    widths = {name: known_widths.get(name, width) for name, (_, width) in beliefs.items()}
+    before = around(centres, widths, BOUNDS, {name: REACH * width for name, width in widths.items()})
+    starts = tuple(_start(before.centre, names, hold) for hold in HOLDS)
+    before = msgspec.structs.replace(before, starts=starts)
     return before, tuple(name for name in names if name not in _used(samples, rough))
 
 
@@ -192,26 +157,6 @@ def _used(samples: Sequence[GpuSample], rough: dict[str, float]) -> set[str]:
         if case.mover == "sm_copy":
             used |= {"stall_power", f"stall_{case.victim}"} if case.direction == "host" else {"sm_weight"}
     return used
-
-
-def encode(parameters: Array, names: tuple[str, ...]) -> Array:
-    """Parameters (..., P) of those names to coordinates."""
-    logs = _logs(names)
-    coordinates = np.array(parameters, dtype=float)
-    coordinates[..., logs] = np.log(coordinates[..., logs])
-    return coordinates
-
-
-def decode(coordinates: Array, names: tuple[str, ...]) -> Array:
-    """Coordinates (..., P) to parameters of those names."""
-    logs = _logs(names)
-    parameters = np.array(coordinates, dtype=float)
-    parameters[..., logs] = np.exp(parameters[..., logs])
-    return parameters
-
-
-def _logs(names: tuple[str, ...]) -> Array:
-    return np.array([name not in LINEAR for name in names], dtype=bool)
 
 
 FIRST_ERROR = {
@@ -352,12 +297,22 @@ FEW_MARGIN = {1: 3.0, 2: 2.0, 3: 1.5}
 """The spread of so few residuals is known to about such a factor, by which it is taken larger."""
 
 
-def share_rule(case_sms: float, sms: int) -> float:
-    """kept = 1 - k / S."""
-    return 1 - case_sms / sms
+def mean_error(predicted: Array | Sequence[float], measured: Array | Sequence[float]) -> float:
+    """Mean of |predicted - measured| / measured."""
+    values = np.asarray(measured)
+    return float(np.mean(np.abs(np.asarray(predicted) - values) / values))
 
 
-def max_min_rule(item: GpuSample, hbm: float) -> float:
+def rule_errors(
+    samples: Sequence[GpuSample], kept: Array | Sequence[float], sms: int, hbm: float
+) -> tuple[float, float, float]:
+    """Errors of the rules that kept is 1 - k / S, that it is max-min of one memory, and 1 always."""
+    shares = [1 - item.case.sms / sms for item in samples]
+    max_min = [_max_min_rule(item, hbm) for item in samples]
+    return mean_error(shares, kept), mean_error(max_min, kept), mean_error([1.0] * len(samples), kept)
+
+
+def _max_min_rule(item: GpuSample, hbm: float) -> float:
     """Max-min of one memory between the victim's traffic and the mover's bytes, as fast as alone."""
     demand = item.traffic
     if not demand or not item.mover_alone:
@@ -425,20 +380,13 @@ def _family_errors(
     samples = [problem.samples[row] for row in rows]
     kept, there = np.exp(measured), np.isfinite(held_out)
 
-    def off(predicted: Array, of: Array = kept) -> float:
-        return float(np.mean(np.abs(predicted - of) / of))
-
-    out = off(np.exp(held_out[there]), kept[there]) if there.any() else None
-    rules = (
-        off(np.array([share_rule(item.case.sms, problem.cases.sms) for item in samples])),
-        off(np.array([max_min_rule(item, known[0]) for item in samples])),
-        off(np.ones(len(samples))),
-    )
+    out = mean_error(np.exp(held_out[there]), kept[there]) if there.any() else None
+    rules = rule_errors(samples, kept, problem.cases.sms, known[0])
     counts = [item.case.sms for item in samples]
     return FamilyErrors(
         family=name,
         cases=len(rows),
-        fitted=off(np.exp(fitted)),
+        fitted=mean_error(np.exp(fitted), kept),
         held_out=out,
         share_rule=rules[0],
         max_min_rule=rules[1],

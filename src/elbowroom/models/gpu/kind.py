@@ -1,4 +1,6 @@
-"""How far an accelerator's model is from what a run measured, beside rules that need no fit."""
+"""The accelerator as a kind of model: fitted to runs, made of a document, and compared with what a run
+measured, beside rules that need no fit.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,13 @@ import msgspec
 import numpy as np
 
 from elbowroom.errors import UsageError
+from elbowroom.models.base import MeasuredCases, Provenance
+from elbowroom.models.curves import Curves
 from elbowroom.models.document import Document
+from elbowroom.models.gpu import fit as calibration
 from elbowroom.models.gpu.model import GpuModel, GpuPrediction
-from elbowroom.models.gpu.problem import max_min_rule, share_rule
+from elbowroom.models.gpu.part import GpuPart
+from elbowroom.models.gpu.problem import mean_error, rule_errors
 from elbowroom.models.gpu.samples import GpuSample
 from elbowroom.models.load import NORMAL_90, LoadPrediction, LoadRow
 from elbowroom.models.predict import predict_loads
@@ -44,14 +50,54 @@ class GpuErrorTable(msgspec.Struct, frozen=True, kw_only=True):
     unanswered: dict[str, int] = {}
 
 
-def evaluate(document: Document, samples: Sequence[GpuSample], copies: Sequence[LoadRow]) -> GpuErrorTable:
+class GpuEvaluationDocument(GpuErrorTable, frozen=True, kw_only=True):
+    """What `evaluate --json` prints for a run of an accelerator."""
+
+    schema: str = "elbowroom/gpu-evaluate"
+    version: int = 1
+    run: str
+    model: str
+    notes: tuple[str, ...]
+
+
+def fit(_name: str, _curves: Curves | None, source: Provenance) -> GpuPart | None:
+    """The model of the accelerator that the runs measured, if they measured one."""
+    runs = source.accelerator
+    if runs is None:
+        return None
+    return calibration.fit(
+        runs.samples,
+        runs.sms,
+        links=runs.links,
+        device=runs.device,
+        run=source.run,
+        origin="virtual" if source.origin == "virtual" else "measured",
+        left_out=runs.left_out,
+    )
+
+
+def model(document: Document, _name: str = "gpu", _faithful: bool = False) -> GpuModel:
+    """The model of a document's accelerator; UsageError where it has none."""
+    if document.gpu is None:
+        raise UsageError(
+            f"the model of {document.machine.name} has no accelerator",
+            field="gpu",
+            hint="measure one, and fit it: elbowroom run gpu-overlap --out RUN; elbowroom fit RUN",
+        )
+    return GpuModel(document.gpu)
+
+
+def evaluate(document: Document, measured: MeasuredCases) -> GpuErrorTable:
     """Errors of cases on the accelerator by the law alone (not by lookup), and of copies beside cores or
     messages by FLOW.
 
     UsageError where there is nothing that the document answers.
     """
     unanswered: dict[str, int] = {}
-    lines = [*_of_device(document, samples, unanswered), *_of_copies(document, copies, unanswered)]
+    lines = [
+        *_of_device(document, measured.samples, unanswered),
+        *_of_copies(document, measured.copies, unanswered),
+    ]
     if not lines:
         reasons = "; ".join(unanswered) or "it measured no accelerator"
         raise UsageError(f"has nothing to compare with the model ({reasons})", field="run")
@@ -82,22 +128,18 @@ def _of_device(
 
 def _family(name: str, rows: Sequence[tuple[GpuSample, GpuPrediction]], sms: int, hbm: float) -> GpuErrors:
     kept = [item.kept for item, _ in rows]
-    victim = _off([prediction.kept.value for _, prediction in rows], kept)
+    victim = mean_error([prediction.kept.value for _, prediction in rows], kept)
     movers = [
         (prediction.mover_together.value, item.mover_together)
         for item, prediction in rows
         if prediction.mover_together is not None and item.mover_together is not None
     ]
-    rules = (
-        _off([share_rule(item.case.sms, sms) for item, _ in rows], kept),
-        _off([max_min_rule(item, hbm) for item, _ in rows], kept),
-        _off([1.0] * len(rows), kept),
-    )
+    rules = rule_errors([item for item, _ in rows], kept, sms, hbm)
     return GpuErrors(
         family=name,
         cases=len(rows),
         victim=victim,
-        mover=_off([value for value, _ in movers], [value for _, value in movers]) if movers else None,
+        mover=mean_error([value for value, _ in movers], [value for _, value in movers]) if movers else None,
         covered=_covered([(item.kept, item.spread[0] or 0.0, prediction.kept) for item, prediction in rows]),
         share_rule=rules[0],
         max_min_rule=rules[1],
@@ -145,24 +187,19 @@ def _copies(name: str, pairs: Sequence[tuple[LoadRow, LoadPrediction]]) -> GpuEr
         movers.append(copy if row.load.computing else other)
     known = [(got, answer, alone) for got, answer, alone in victims if got is not None and alone is not None]
     moved = [(got, answer) for got, answer, _ in movers if got is not None]
-    victim = _off([answer.value for _, answer, _ in known], [got for got, _, _ in known])
-    no_loss = _off([alone for _, _, alone in known], [got for got, _, _ in known])
+    victim = mean_error([answer.value for _, answer, _ in known], [got for got, _, _ in known])
+    no_loss = mean_error([alone for _, _, alone in known], [got for got, _, _ in known])
     return GpuErrors(
         family=name,
         cases=len(pairs),
         victim=victim,
-        mover=_off([answer.value for _, answer in moved], [got for got, _ in moved]) if moved else None,
+        mover=mean_error([answer.value for _, answer in moved], [got for got, _ in moved]) if moved else None,
         covered=_covered([(got, 0.0, answer) for got, answer, _ in known]),
         share_rule=None,
         max_min_rule=None,
         no_loss_rule=no_loss,
         better=victim < no_loss,
     )
-
-
-def _off(predicted: Sequence[float], measured: Sequence[float]) -> float:
-    """Mean relative error; nan of nothing is not asked for."""
-    return float(np.mean([abs(answer - got) / got for answer, got in zip(predicted, measured, strict=True)]))
 
 
 def _covered(rows: Sequence[tuple[float, float, Interval]]) -> float:
