@@ -71,45 +71,56 @@ class Advise(Verb):
 
     def execute(self, as_json: bool) -> int:
         """Advises, and with `verify` measures; the advice is printed before."""
-        job = load_gpu_job(self.job)
-        if job is not None:
-            return self._advise_gpu(job, as_json)
-        if not self.verify:
-            self._refuse(self._of_verification, "is only valid with --verify", "add --verify")
-        _check_out(self.out, (".json", ".svg", ".png", ""), "a picture of the map (.svg, .png)")
-        if self.dry_run and not self.verify:
-            raise UsageError("is only valid with --verify", field="dry_run", hint="add --verify")
+        from elbowroom.advise.gpu_job import GpuAdvice
+
+        self._check(load_gpu_job(self.job) is not None)
         advice = self.do()
-        verification = self._verification(advice)
-        if self.dry_run:
+        verification = None if isinstance(advice, GpuAdvice) else self._verification(advice)
+        if self.dry_run and verification is not None:
             return verification.execute(as_json)
         if self.out is not None:
             save(advice, Path(self.out))
         if not as_json:
             self.print(advice)
-        compared = verification.do() if self.verify else None
+        compared = verification.do() if verification is not None and self.verify else None
         if as_json:
             verified = {} if compared is None else {"verified": compared}
             print_json({**msgspec.to_builtins(advice), **verified})
-        elif compared is not None:
+        elif verification is not None and compared is not None:
             verification.print(compared)
         return NOISY if compared is not None and not compared.trusted else 0
 
-    def do(self) -> Advice:
+    def do(self) -> Advice | GpuAdvice:
         """The advice."""
         from elbowroom.verbs.model_file import advise
         from elbowroom.verbs.run_folder import open
 
+        job = load_gpu_job(self.job)
+        if job is not None:
+            return advise_gpu(self.source, job)
         run = None if self.collectives is None else open(self.collectives)
         return advise(self.source, self.job, name=self.model_name, collectives=run)
 
-    def print(self, result: Advice) -> None:
+    def print(self, result: Advice | GpuAdvice) -> None:
         """The advice, and the name of its file."""
         from elbowroom.verbs.advise_tables import print_advice
 
         print_advice(result)
         if self.out is not None:
             click.echo(self.out)
+
+    def _check(self, accelerator: bool) -> None:
+        """UsageError for options that do not go together, or not with a job of an accelerator."""
+        if accelerator:
+            names = ("model_name", "collectives", "verify", *self._of_verification)
+            self._refuse(names, "is not there for a job of an accelerator", "leave it out")
+            _check_out(self.out, (".json", *TUNER), "a file for NCCL's tuner (.conf, .csv)")
+            return
+        if not self.verify:
+            self._refuse(self._of_verification, "is only valid with --verify", "add --verify")
+        _check_out(self.out, (".json", ".svg", ".png", ""), "a picture of the map (.svg, .png)")
+        if self.dry_run and not self.verify:
+            raise UsageError("is only valid with --verify", field="dry_run", hint="add --verify")
 
     def _verification(self, advice: Advice) -> VerifyAdvice:
         from elbowroom.verbs.verify_advice import REPETITIONS, VerifyAdvice
@@ -140,24 +151,6 @@ class Advise(Verb):
                 value = member.value(self)
                 shown = ",".join(value) if isinstance(value, tuple) else value
                 raise UsageError(message, field=member.declared.typed(member.name), value=shown, hint=hint)
-
-    def _advise_gpu(self, job: GpuJob, as_json: bool) -> int:
-        """Advises, prints and writes the advice for a job of an accelerator."""
-        from elbowroom.verbs.advise_tables import print_gpu_advice
-
-        names = ("model_name", "collectives", "verify", *self._of_verification)
-        self._refuse(names, "is not there for a job of an accelerator", "leave it out")
-        _check_out(self.out, (".json", *TUNER), "a file for NCCL's tuner (.conf, .csv)")
-        advice = advise_gpu(self.source, job)
-        if self.out is not None:
-            save(advice, Path(self.out))
-        if as_json:
-            print_json(advice)
-        else:
-            print_gpu_advice(advice)
-            if self.out is not None:
-                click.echo(self.out)
-        return 0
 
 
 def _check_out(out: str | None, endings: Sequence[str], other: str) -> None:

@@ -55,8 +55,15 @@ def _split(text: str) -> tuple[str, str]:
     return value, rest.rstrip(")")
 
 
-def print_advice(advice: Advice) -> None:
-    """The advice in a sentence, both configurations, each choice, the runners-up, what to know."""
+def print_advice(advice: Advice | GpuAdvice) -> None:
+    """The advice in a sentence, both configurations, each choice, the runners-up, what to know; of an
+    accelerator the answer to each question, and the setups.
+    """
+    from elbowroom.advise.gpu_job import GpuAdvice
+
+    if isinstance(advice, GpuAdvice):
+        _print_gpu_advice(advice)
+        return
     print_wrapped(shape_line(advice.machine), style="bold")
     left = sum(advice.left_out.values())
     others = f"; {left} more cannot be answered" if left else ""
@@ -91,7 +98,7 @@ def _print_configurations(advice: Advice) -> None:
         table.add_row(
             name, short_time(item.t_comp), _loss(item, item.l_comp),
             short_time(item.t_comm), _loss(item, item.l_comm),
-            short_time(item.total.value), f"{short_time(item.total.low)} to {short_time(item.total.high)}",
+            *_time(item.total),
             ", ".join(f"{axis} {_value(axis, getattr(item.setup, axis))}" for axis in differs),
         )  # fmt: skip
     console().print(table)
@@ -121,15 +128,10 @@ def _print_choice(choice: Choice) -> None:
 
 
 def _gain(interval: Interval) -> str:
-    return with_span(
-        percent(interval.value),
-        percent(interval.low),
-        percent(interval.high),
-    )
+    return with_span(percent(interval.value), percent(interval.low), percent(interval.high))
 
 
-def print_gpu_advice(advice: GpuAdvice) -> None:
-    """The advice in a sentence, the answer to each question, the setups, and what to know."""
+def _print_gpu_advice(advice: GpuAdvice) -> None:
     virtual = " (virtual)" if advice.origin == "virtual" else ""
     print_wrapped(f"{advice.device or 'accelerator'}{virtual}: {advice.sms} SMs", style="bold")
     print_wrapped(f"{len(advice.configurations)} setups compared")
@@ -142,10 +144,7 @@ def print_gpu_advice(advice: GpuAdvice) -> None:
         value = "n/a" if answer.advised is None else str(answer.advised)
         print_wrapped(f"{QUESTIONS[answer.question]}: {value}; {answer.reason.removeprefix('n/a: ')}")
         if answer.gain is not None:
-            gain = with_span(
-                *(percent(end) for end in (answer.gain.value, answer.gain.low, answer.gain.high))
-            )
-            print_wrapped(f"beside the best other value it saves {gain}", indent="  ")
+            print_wrapped(f"beside the best other value it saves {_gain(answer.gain)}", indent="  ")
     print()
     _print_setups(advice.configurations[:SHOWN])
     for note in advice.notes:
@@ -160,8 +159,7 @@ def _print_setups(configurations: tuple[GpuConfiguration, ...]) -> None:
     for item in configurations:
         table.add_row(
             item.setup.text(),
-            short_time(item.total.value),
-            f"{short_time(item.total.low)} to {short_time(item.total.high)}",
+            *_time(item.total),
             f"{item.kept:.2f}",
             f"{item.mover_kept:.2f}",
             number(item.mover_alone),
