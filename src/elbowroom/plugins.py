@@ -5,7 +5,7 @@ from __future__ import annotations
 import pkgutil
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
@@ -116,7 +116,7 @@ class Registry(Generic[T]):
         hint: Callable[[str, Sequence[str]], str] = closest,
     ) -> None:
         self.kind, self._noun, self._field = kind, noun, field or noun
-        self._built_in, self._own, self._added, self._hint = built_in, own, added, hint
+        self._built_in, self._own, self._load_added, self._hint = built_in, own, added, hint
 
     @classmethod
     def of_modules(cls, kind: str, noun: str, item: type[T], package: str, **more: Any) -> Registry[T]:
@@ -149,14 +149,21 @@ class Registry(Generic[T]):
             return self._own(name)
         added = self.declared()
         if name in added.by_name:
-            return self._added(added.by_name[name])
+            return self._load_added(added.by_name[name])
         reasons = [problem for problem in added.problems if repr(name) in problem]
         hint = f"{' '.join(reasons)} Uninstall all but one." if reasons else self._hint(name, self.names())
         raise UsageError(f"no such {self._noun}", field=self._field, value=name, hint=hint)
 
     def all(self) -> tuple[T, ...]:
         """Each that can be used."""
-        results = map(self._attempt, self.names())
+        return self._usable(self.names())
+
+    def added(self) -> tuple[T, ...]:
+        """Each of an installed package that can be used."""
+        return self._usable(self.declared().by_name)
+
+    def _usable(self, names: Iterable[str]) -> tuple[T, ...]:
+        results = map(self._attempt, names)
         return tuple(result for result in results if not isinstance(result, UsageError))
 
     def problems(self) -> tuple[str, ...]:

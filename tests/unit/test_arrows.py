@@ -129,11 +129,22 @@ def test_only_commands_import_inside_functions() -> None:
     assert [place for place in places if not place.startswith("src/elbowroom/verbs/")] == []
 
 
-def test_importing_elbowroom_loads_no_heavy_library() -> None:
-    heavy = "numpy scipy pyarrow matplotlib jinja2 rich.table"
-    code = (
-        "import sys, elbowroom.cli.commands; list(elbowroom.cli.commands.group.commands.values()); "
-        f"print([name for name in {heavy.split()!r} if name in sys.modules])"
-    )
+HEAVY = ("numpy", "scipy", "polars", "pyarrow", "matplotlib", "jinja2")
+
+
+def loaded(code: str, heavy: tuple[str, ...]) -> str:
+    """Which of these modules a process imports that runs the code."""
+    code += f"; import sys; print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return done.stderr.strip()
+
+
+def test_importing_elbowroom_loads_no_heavy_library() -> None:
+    code = "import elbowroom.cli.commands as c; list(c.group.commands.values())"
+    assert loaded(code, (*HEAVY, "rich.table")) == "[]"
+
+
+@pytest.mark.parametrize("words", [["--help"], ["list", "FOLDER"], ["plans"]])
+def test_a_quick_command_loads_no_heavy_library(words: list[str], tmp_path: Path) -> None:
+    words = [str(tmp_path) if word == "FOLDER" else word for word in words]
+    assert loaded(f"from elbowroom import cli; assert cli.run({words!r}) == 0", HEAVY) == "[]"

@@ -72,6 +72,34 @@ def plans() -> list[Plan]:
     return list(PLANS.all())
 
 
+class ListedPlan(msgspec.Struct, frozen=True):
+    """A named plan, and the question that it answers."""
+
+    name: str
+    experiment: str
+    question: str
+
+
+class PlanList(msgspec.Struct, frozen=True, kw_only=True):
+    """What `plans --json` prints."""
+
+    schema: str = "elbowroom/plans"
+    version: int = 1
+    plans: tuple[ListedPlan, ...]
+
+
+def list_plans() -> PlanList:
+    """The named plans that can be read. Of elbowroom's own, which its tests check, only these keys are read:
+    no experiment is imported.
+    """
+    plans = []
+    for name in _built_in():
+        raw = parse_toml((folder() / f"{name}.toml").read_text(encoding="utf-8"), field="plan", where=name)
+        plans.append(ListedPlan(raw.get("name", name), raw["experiment"], raw["question"]))
+    plans += [ListedPlan(plan.name, plan.experiment, plan.question) for plan in PLANS.added()]
+    return PlanList(plans=tuple(plans))
+
+
 def load(name_or_path: str | Path) -> Plan:
     """The plan of that name, or of that TOML file; UsageError names the key, the value and the hint."""
     text = str(name_or_path)

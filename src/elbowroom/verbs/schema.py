@@ -101,7 +101,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "pairs of applications: what `colocate schedule --matrix --json` prints",
         "schedule.pairing:Pairing",
     ),
-    "plans": ("named plans: what `plans --json` prints", "verbs.show:PlanList"),
+    "plans": ("named plans: what `plans --json` prints", "experiments.plans:PlanList"),
     "prediction": (
         "predictions: what `predict --json` prints",
         "models.prediction_documents:SituationDocument",

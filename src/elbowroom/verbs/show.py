@@ -14,7 +14,7 @@ from elbowroom.files import wrong_kind
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
 if TYPE_CHECKING:
-    from elbowroom.plan.file import Plan
+    from elbowroom.experiments.plans import PlanList
     from elbowroom.verbs.run_folder import Run
 
 
@@ -136,11 +136,13 @@ def _is_run(path: Path) -> bool:
 
 
 def _listed(path: Path) -> ListedRun:
-    from elbowroom.verbs.run_folder import open
+    # Not `Run`, whose report and exports take long to import.
+    from elbowroom.measure.results import evaluate
+    from elbowroom.store.folder import RunFolder
 
     try:
-        run = open(path)
-        manifest, verdict = run.manifest, run.verdict
+        folder = RunFolder.open(path)
+        manifest, verdict = folder.manifest, evaluate(folder).verdict
     except ElbowroomError as error:
         return ListedRun(path=str(path), state="unreadable", verdict=error.sentence())
     return ListedRun(
@@ -165,40 +167,19 @@ def _verdict(run: ListedRun) -> str:
     return "interference" if run.interference else "no interference"
 
 
-class ListedPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A named plan."""
-
-    name: str
-    experiment: str
-    question: str
-
-
-class PlanList(msgspec.Struct, frozen=True, kw_only=True):
-    """What `plans --json` prints."""
-
-    schema: str = "elbowroom/plans"
-    version: int = 1
-    plans: tuple[ListedPlan, ...]
-
-
 class ListPlans(Verb):
     """List the named plans and the question each answers."""
 
     name = "plans"
 
-    def do(self) -> list[Plan]:
-        """The named plans."""
-        from elbowroom.experiments.plans import plans
+    def do(self) -> PlanList:
+        """The named plans with the question each answers."""
+        from elbowroom.experiments.plans import list_plans
 
-        return plans()
+        return list_plans()
 
-    def document(self, result: list[Plan]) -> PlanList:
-        """Plans with the question each answers."""
-        listed = (ListedPlan(name=p.name, experiment=p.experiment, question=p.question) for p in result)
-        return PlanList(plans=tuple(listed))
-
-    def print(self, result: list[Plan]) -> None:
+    def print(self, result: PlanList) -> None:
         table = new_table(("plan", ""), ("question", "wrap"))
-        for plan in result:
+        for plan in result.plans:
             table.add_row(plan.name, plan.question)
         console().print(table)
