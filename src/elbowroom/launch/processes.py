@@ -16,7 +16,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
@@ -95,6 +96,9 @@ def computing(doing: str) -> Iterator[None]:
 
 
 _PR_SET_PDEATHSIG = 1
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end this process."""
+
 _ROUNDS = 3
 _BETWEEN = 0.02
 _TAIL = 300
@@ -137,9 +141,17 @@ def start(
     `dies_with_parent`: it is terminated when this process dies, which makes its start slower. Raises `error`
     if the command cannot be started.
     """
-    preparation = _die_with_parent if dies_with_parent else None
     try:
-        return subprocess.Popen(command, start_new_session=True, preexec_fn=preparation, **options)
+        if not dies_with_parent:
+            return subprocess.Popen(command, start_new_session=True, **options)
+        # Here Popen runs Python's fork hooks (os.register_at_fork; logging has some), and an interrupt that a
+        # hook raises is printed and ignored. Signals wait until the process is started.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            prepare = partial(_die_with_parent, before)
+            return subprocess.Popen(command, start_new_session=True, preexec_fn=prepare, **options)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or problem
         raise error(f"cannot be started ({why})", field=field, value=command[0], hint=hint) from problem
@@ -244,9 +256,12 @@ def _text(file: Any) -> str:
     return text
 
 
-def _die_with_parent() -> None:
-    """In a child: be terminated when this process dies, so that a killed run leaves nothing measuring on."""
+def _die_with_parent(mask: Collection[signal.Signals | int]) -> None:
+    """In a child: be terminated when this process dies, so that a killed run leaves nothing measuring on.
+    `mask`: the signals that it blocks.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _last_lines(file: Any) -> str:

@@ -113,6 +113,36 @@ def test_a_program_ends_with_elbowroom(tmp_path: Path, number: signal.Signals) -
     assert is_gone(file)
 
 
+SIGNAL_DURING_FORK = """
+import os, signal
+from elbowroom.launch.processes import run_program
+from elbowroom.signals import ends_as_interrupt
+os.register_at_fork({hook}=lambda: os.kill(os.getpid(), signal.SIGTERM))
+with ends_as_interrupt():
+    try:
+        run_program(["sleep", "0"])
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("hook", ["before", "after_in_parent"])
+def test_a_signal_that_arrives_while_a_program_is_started_is_not_lost(hook: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNAL_DURING_FORK.format(hook=hook)],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=default_dispositions,
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+def test_a_program_blocks_no_signals() -> None:
+    done = run_program(["sh", "-c", "grep SigBlk /proc/self/status"])
+    assert int(done.stdout.split()[1], 16) == 0
+
+
 def default_dispositions() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
