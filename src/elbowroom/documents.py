@@ -15,9 +15,13 @@ import msgspec
 
 from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_document, write_atomically
+from elbowroom.quantities import parse_size
 from elbowroom.version import __version__
 
 T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+Normal = Callable[[dict[str, Any]], Mapping[str, Any]]
+"""Makes plain data of a file fit a type."""
 
 LEAST, LARGEST = 1e-100, 1e100
 """Magnitudes of numbers in documents; ratios and products of three such numbers are finite."""
@@ -72,6 +76,48 @@ class DocumentFormat(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     def _error(self, message: str, path: Path) -> UsageError:
         return UsageError(message, field=self.name, value=str(path), hint=self.hint)
+
+
+class TomlFormat(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
+    """A kind of TOML file that people write: its type, the `field` of errors on the whole, and the `page`
+    that describes it. `of`: what has the keys, `inside`: what has those of its tables (None: their types
+    refuse unknown ones; empty: the table's name); `sizes`: fields TABLE.KEY that may be texts such as
+    `64KiB`, `amounts`: those that may also be 0; `words` as in `convert`.
+    """
+
+    kind: type[S]
+    field: str
+    page: str
+    of: str = ""
+    inside: str | None = None
+    sizes: tuple[str, ...] = ()
+    amounts: tuple[str, ...] = ()
+    words: Mapping[str, str] = {}
+
+    def decode(self, source: str | Mapping[str, Any], where: str, normal: Normal | None = None) -> S:
+        """A text, or its plain data, as the type; `where` names the file, `normal` makes the data fit.
+
+        UsageError with field, value and hint for what is wrong.
+        """
+        data = parse_toml(source, field=self.field, where=where) if isinstance(source, str) else source
+        if self.inside is not None:
+            check_tables(data, self.kind, of=self.of, where=where, inside=self.inside)
+        elif self.of:
+            check_keys(data, self.kind.__struct_fields__, of=self.of, where=where)
+        read = dict(data)
+        for field in (*self.amounts, *self.sizes):
+            _read_size(read, field, zero=field in self.amounts)
+        whole = read if normal is None else normal(read)
+        return convert(whole, self.kind, where=where, subject=self.field, page=self.page, words=self.words)
+
+
+def _read_size(data: dict[str, Any], field: str, *, zero: bool) -> None:
+    """Replaces a size that is a text by its bytes."""
+    name, _, key = field.partition(".")
+    table = data.get(name)
+    if isinstance(table, dict) and isinstance(text := table.get(key), str):
+        nothing = zero and text.strip() in ("0", "0B", "0 B")
+        data[name] = {**table, key: 0 if nothing else parse_size(text, field)}
 
 
 def encode(document: object) -> bytes:

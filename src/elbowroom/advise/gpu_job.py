@@ -12,11 +12,11 @@ from msgspec import Meta
 
 from elbowroom.advise.job import SizeText, as_written
 from elbowroom.advise.steps import MEGA, Array, overlapped
-from elbowroom.documents import check_tables, convert, parse_toml
+from elbowroom.documents import TomlFormat
 from elbowroom.errors import UsageError
 from elbowroom.models.gpu.case import COUNTS, LINKS, DeviceCase
 from elbowroom.models.gpu.model import GpuDraws, GpuModel
-from elbowroom.quantities import parse_size, plural
+from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -99,16 +99,21 @@ def is_gpu_job(data: dict[str, Any]) -> bool:
     return "gpu" in data
 
 
+GPU_JOB = TomlFormat(
+    kind=GpuTables,
+    field="job",
+    of="a job of an accelerator",
+    inside="gpu",
+    sizes=("gpu.bytes",),
+    page=PAGE,
+)
+
+
 def decode(text: str, where: str) -> GpuJob:
     """The job of a TOML text with the table `[gpu]`; `where` names it in errors, which also tell field, value
     and hint. Sizes may be `512MiB`.
     """
-    data = parse_toml(text, field="job", where=where)
-    check_tables(data, GpuTables, of="a job of an accelerator", where=where, inside="gpu")
-    table = data["gpu"]
-    if isinstance(table, dict) and isinstance(table.get("bytes"), str):
-        table["bytes"] = float(parse_size(table["bytes"], "gpu.bytes"))
-    job = convert(data, GpuTables, where=where, subject="job", page=PAGE).gpu
+    job = GPU_JOB.decode(text, where).gpu
     if not job.ways:
         raise UsageError(
             "leaves nothing to choose", field="gpu.ways", value=[], hint='give ["copy", "sm_copy"]'

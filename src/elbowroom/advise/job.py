@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from elbowroom.advise.collectives import FORMS, POLICIES, Collective, Form, Progress, Way, check_collective
-from elbowroom.documents import check_tables, convert, parse_toml
+from elbowroom.documents import TomlFormat, parse_toml
 from elbowroom.errors import UsageError
 from elbowroom.models.load import Direction
 from elbowroom.plan.kernels import find
@@ -167,35 +167,34 @@ _NUMBERS = (
 )
 
 
+JOB = TomlFormat(
+    kind=Job,
+    field="job",
+    of="a job",
+    inside="a job",
+    amounts=("step.comp_bytes", "step.comm_bytes", "collective.size"),
+    sizes=("now.size",),
+    words=_WORDS,
+    page=PAGE,
+)
+
+
 def decode(text: str, where: str) -> Job:
     """A job from TOML; `where` names it in errors, which also tell field, value and hint."""
-    data = parse_toml(text, field="job", where=where)
-    return of_data(data, where)
+    return of_data(parse_toml(text, field="job", where=where), where)
 
 
 def of_data(data: Mapping[str, Any], where: str = "the job") -> Job:
     """A job from plain data, as TOML gives it: sizes may be `64MB`, counts `1-8`."""
-    normal = _normal(data, where)
-    job = convert(normal, Job, where=where, subject="job", page=PAGE, words=_WORDS)
+    job = JOB.decode(data, where, lambda plain: _normal(plain, where))
     check(job)
     return job
 
 
 def _normal(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The data with sizes and lists of numbers read; unknown keys are refused by name."""
-    check_tables(data, Job, of="a job", where=where, inside="a job")
-    tables = {key: dict(value) if isinstance(value, dict) else value for key, value in data.items()}
-    normal: dict[str, Any] = {"name": where, "may": {}, **tables}
-    step, now, may = (normal.get(table) for table in ("step", "now", "may"))
-    if isinstance(step, dict):
-        for key in ("comp_bytes", "comm_bytes"):
-            if isinstance(step.get(key), str):
-                step[key] = _bytes(step[key], f"step.{key}")
-    collective = normal.get("collective")
-    if isinstance(collective, dict) and isinstance(collective.get("size"), str):
-        collective["size"] = _bytes(collective["size"], "collective.size")
-    if isinstance(now, dict) and isinstance(now.get("size"), str):
-        now["size"] = parse_size(now["size"], "now.size")
+    """The data with its name, and with lists of numbers read."""
+    normal = {"name": where, "may": {}, **data}
+    now, may = normal.get("now"), normal["may"]
     if isinstance(may, dict):
         _check_present_given(may, now)
         normal["may"] = {key: _values(key, value) for key, value in may.items()}
@@ -211,10 +210,6 @@ def _check_present_given(may: Mapping[str, Any], now: Any) -> None:
                 field=f"now.{axis}",
                 hint="give its present value",
             )
-
-
-def _bytes(text: str, field: str) -> int:
-    return 0 if text.strip() in ("0", "0B", "0 B") else parse_size(text, field)
 
 
 def _values(axis: str, value: Any) -> Any:

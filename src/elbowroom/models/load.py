@@ -13,10 +13,9 @@ from typing import Literal, get_args
 
 import msgspec
 
-from elbowroom.documents import check_tables, convert, parse_toml
+from elbowroom.documents import TomlFormat
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape, Situation
-from elbowroom.quantities import parse_size
 from elbowroom.stats.interval import Interval
 
 NORMAL_90 = 1.6448536269514722
@@ -241,18 +240,14 @@ def _positive(field: str, value: int, message: str) -> None:
 
 
 PAGE = "`elbowroom help predict`"
+LOAD = TomlFormat(kind=Load, field="load", of="a load", inside="", sizes=("messages.size",), page=PAGE)
 
 
 def decode(text: str, where: str) -> Load:
     """A load from TOML: tables `[[computing]]` and `[[copies]]`, and one `[messages]`; `where` names it in
     errors, which also tell field, value and hint. Sizes may be `1MiB`.
     """
-    data = parse_toml(text, field="load", where=where)
-    check_tables(data, Load, of="a load", where=where)
-    messages = data.get("messages")
-    if isinstance(messages, dict) and isinstance(messages.get("size"), str):
-        data["messages"] = {**messages, "size": parse_size(messages["size"], "messages.size")}
-    load = convert(data, Load, where=where, subject="load", page=PAGE)
+    load = LOAD.decode(text, where)
     if not load.computing and load.messages is None and not load.copies:
         raise UsageError(
             "defines no load",

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.documents import convert, parse_toml
+from elbowroom.documents import TomlFormat
 from elbowroom.errors import UsageError, closest
 from elbowroom.models.curves import Shape
 from elbowroom.models.document import Calibration, Document, Models
@@ -123,11 +123,13 @@ def load(name: str) -> Published:
     return decode((folder() / f"{name}.toml").read_text(encoding="utf-8"))
 
 
+PUBLISHED = TomlFormat(kind=Published, field="machine", page="machines/published")
+
+
 def decode(text: str) -> Published:
     """A published machine from TOML; UsageError when its parameters contradict one another."""
     where = "a published machine"
-    data = parse_toml(text, field="machine", where=where)
-    machine = convert(data, Published, where=where, subject="machine", page="machines/published")
+    machine = PUBLISHED.decode(text, where)
     for where, parameters in (("local", machine.used("local")), ("remote", machine.used("remote"))):
         check(parameters, f"{machine.name}.{where}")
     return machine

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from elbowroom.documents import check_keys, convert, parse_toml
+from elbowroom.documents import TomlFormat
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.quantities import parse_size
 
@@ -154,11 +154,12 @@ def _check_number(name: str, number: str | None) -> None:
         )
 
 
+APPLICATIONS = TomlFormat(kind=Applications, field="apps", of="a file of applications", page=PAGE)
+
+
 def decode(text: str, where: str) -> Applications:
     """Applications from TOML; UsageError that names field, value and hint."""
-    data = parse_toml(text, field="apps", where=where)
-    check_keys(data, Applications.__struct_fields__, of="a file of applications", where=where)
-    return convert(data, Applications, where=where, subject="apps", page=PAGE)
+    return APPLICATIONS.decode(text, where)
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

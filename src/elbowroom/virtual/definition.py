@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from elbowroom.documents import check_keys, convert, parse_toml
+from elbowroom.documents import TomlFormat, convert
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape
 from elbowroom.models.threshold.law import Parameters, Threshold
@@ -194,17 +194,19 @@ def facts_of(definition: Definition) -> VirtualMachineFacts:
     return VirtualMachineFacts(**msgspec.structs.asdict(definition), nodes=definition.shape.nodes)
 
 
+DEFINITION = TomlFormat(kind=Definition, field="machine", of="a machine", page=PAGE)
+
+
 def decode(text: str, where: str) -> Definition:
     """A definition from TOML; `where` names it in errors, which also tell field, value and hint."""
-    data = parse_toml(text, field="machine", where=where)
-    known = [field.name for field in msgspec.structs.fields(Definition)]
-    check_keys(data, known, of="a machine", where=where)
-    cores = data.get("cores_per_socket")
-    for side in ("local", "remote"):
-        if side in data:
+
+    def normal(data: dict[str, Any]) -> dict[str, Any]:
+        cores = data.get("cores_per_socket")
+        for side in {"local", "remote"} & data.keys():
             data[side] = _side(data[side], side, cores, where)
-    data.setdefault("origin", f"written in {where}")
-    return checked(convert(data, Definition, where=where, subject="machine", page=PAGE))
+        return {"origin": f"written in {where}", **data}
+
+    return checked(DEFINITION.decode(text, where, normal))
 
 
 def encode(definition: Definition) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
-from elbowroom.documents import check_tables, convert, parse_toml
+from elbowroom.documents import TomlFormat, parse_toml
 from elbowroom.errors import UsageError, closest
 from elbowroom.quantities import plural
 
@@ -151,22 +151,23 @@ def holds_cases(text: str, where: str) -> bool:
     return "gpu" in parse_toml(text, field="load", where=where)
 
 
+class _Cases(msgspec.Struct, frozen=True):
+    gpu: tuple[DeviceCase, ...]
+
+
+CASES = TomlFormat(kind=_Cases, field="load", of="cases on an accelerator", inside="", page=PAGE)
+
+
 def decode(text: str, where: str) -> tuple[DeviceCase, ...]:
     """The cases of a TOML text with tables `[[gpu]]`; `where` names it in errors, which also tell field,
     value and hint.
     """
-    data = parse_toml(text, field="load", where=where)
-    check_tables(data, _Cases, of="cases on an accelerator", where=where)
-    tables: Any = data["gpu"]
-    rows = tables if isinstance(tables, list) else [tables]
-    plain = convert({"gpu": rows}, _Cases, where=where, subject="load", page=PAGE)
-    if not plain.gpu:
+    cases = CASES.decode(
+        text, where, lambda data: data if isinstance(data["gpu"], list) else {"gpu": [data["gpu"]]}
+    )
+    if not cases.gpu:
         raise UsageError("defines no case", field="load", value=where, hint=f"add [[gpu]], see {PAGE}")
-    return plain.gpu
-
-
-class _Cases(msgspec.Struct, frozen=True):
-    gpu: tuple[DeviceCase, ...]
+    return cases.gpu
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
