@@ -11,10 +11,11 @@ import dataclasses
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform, get_args
 
 import click
+from click.core import ParameterSource
 
 from elbowroom.cli.console import print_json, progress_bar
 from elbowroom.cli.options import NOISY, Command, json_option
@@ -268,13 +269,22 @@ class Verb(Options):
             VERBS[cls.name] = cls
 
     def __post_init__(self) -> None:
+        self.check_rules()
+
+    def check_rules(self, typed_names: Container[str] = ()) -> None:
+        """UsageError for options that do not go together. `typed_names`: the fields that were typed, also
+        those whose value is the default.
+        """
         resuming = getattr(self, "resume", None) not in (None, False)
         for member in self.members:
-            if not member.given(self):
+            if not (member.name in typed_names or member.given(self)):
                 continue
-            typed = member.declared.typed(member.name) if member.declared else member.name
             if resuming and self.is_fixed(member):
-                self._refuse_fixed(typed)
+                raise UsageError(
+                    f"cannot be given with --resume: a resumed {self.resumed} keeps its settings",
+                    field=member.declared.typed(member.name) if member.declared else member.name,
+                    hint=f"leave it out, or start a new {self.resumed}",
+                )
             if member.declared is not None:
                 self._check_others(member, member.declared)
 
@@ -283,13 +293,6 @@ class Verb(Options):
         """Whether it cannot be given with `resume`."""
         return bool(cls.with_resume) and not {member.name, member.holder} & {*cls.with_resume, "resume"}
 
-    def _refuse_fixed(self, field: str) -> None:
-        raise UsageError(
-            f"cannot be given with --resume: a resumed {self.resumed} keeps its settings",
-            field=field,
-            hint=f"leave it out, or start a new {self.resumed}",
-        )
-
     def _check_others(self, member: Member, declared: Declared) -> None:
         value = member.value(self)
         field, value = declared.typed(member.name), None if value is True else value
@@ -297,12 +300,8 @@ class Verb(Options):
             needed, *words = declared.only_with.split()
             if not self._has(needed):
                 option = f"--{needed.replace('_', '-')}"
-                raise UsageError(
-                    f"is only valid with {option}",
-                    field=field,
-                    value=value,
-                    hint=f"add {' '.join((option, *words))}",
-                )
+                hint = f"add {' '.join((option, *words))}"
+                raise UsageError(f"is only valid with {option}", field=field, value=value, hint=hint)
         if declared.conflicts is not None and self._has(declared.conflicts):
             other = declared.conflicts.replace("_", "-")
             raise UsageError(
@@ -422,13 +421,17 @@ def command_of(verb: type[Verb]) -> click.Command:
     shown = [(member, member.declared) for member in verb.members if member.declared is not None]
 
     def call(as_json: bool = False, **given: Any) -> int:
+        source = click.get_current_context().get_parameter_source
+        typed_names = {name for name in given if source(name) is ParameterSource.COMMANDLINE}
         for member, declared in shown:
             value = given[member.name]
             if value is not None:
                 given[member.name] = declared.parsed(value, member.name)
             elif value is None and member.default is not dataclasses.MISSING:
                 given[member.name] = member.default
-        return request_of(verb, given).execute(as_json)
+        request = request_of(verb, given)
+        request.check_rules(typed_names)
+        return request.execute(as_json)
 
     command = Command(
         verb.name.rsplit(" ", 1)[-1],

@@ -166,6 +166,8 @@ def test_options_that_are_fixed_at_the_start_are_refused_with_resume(sending: ty
     with pytest.raises(UsageError, match="host: cannot be given with --resume: a resumed run keeps its set"):
         invoked(sending, "--resume", "run", "--host", "h")
     assert invoked(sending, "--resume", "run", "--port", "2", "--again")[0] == 0
+    with pytest.raises(UsageError, match="first: cannot be given with --resume"):
+        invoked(sending, "--resume", "run", "--first", "7%")  # its default
     with pytest.raises(UsageError, match="again: is only valid with --resume; add --resume RUN"):
         invoked(sending, "--again")
 
