@@ -30,8 +30,10 @@ from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch.build import application, trace_libraries
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.models import published
+from elbowroom.profile.job import profiled_steps
+from elbowroom.verbs.diagnosis import job_of_profile
 from elbowroom.verbs.model_file import Model, advise, load_job, load_model
-from elbowroom.verbs.profiled_job import DiagnosisOptions, job_of_profile, profiled_steps
+from elbowroom.verbs.run_options import ProfiledProgram
 
 GOAL = 0.05
 HERE = Path(__file__).parent
@@ -147,7 +149,7 @@ def printed(text: str) -> tuple[float, float]:
 def measured(case: Case, repetitions: int, models: list[Model]) -> Outcome:
     hand: list[tuple[float, float]] = []
     jobs: list[dict[str, Any]] = []
-    options = DiagnosisOptions(name="job", cores=case.cores, communication_threads=case.communication_threads)
+    options = ProfiledProgram(name="job", cores=case.cores, communication_threads=case.communication_threads)
     found = None
     with tempfile.TemporaryDirectory() as folder, environment(case.environment):
         for repetition in range(repetitions):

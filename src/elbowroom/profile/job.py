@@ -6,12 +6,14 @@ What a profile cannot know is in `unknown`, and stands as comments in the text.
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from elbowroom.profile.analysis import Analysis
-from elbowroom.profile.steps import Steps
+from elbowroom.errors import UsageError
+from elbowroom.profile.analysis import Analysis, analyse_nodes, summarise
+from elbowroom.profile.steps import Steps, find_steps
 from elbowroom.profile.summary import OverlapSummary
 
 MOSTLY = 0.5
@@ -19,6 +21,52 @@ MOSTLY = 0.5
 
 UNEVEN = 0.1
 """Imbalance from which on it is mentioned."""
+
+
+class ProfiledSteps(NamedTuple):
+    """A profile with its steps: what a job is made of. `inside`: of messages inside the only node."""
+
+    analysis: Analysis
+    steps: Steps
+    overlap: OverlapSummary
+    inside: bool
+    hosts: tuple[str, ...]
+
+    @property
+    def message_bytes(self) -> int | None:
+        """The size of the messages with most bytes; None without messages."""
+        return self.steps.sizes[0].bytes if self.steps.sizes else None
+
+
+def profiled_steps(
+    directory: Path | str, *, curve: Path | str | None = None, communication_threads: bool = False
+) -> ProfiledSteps:
+    """The steps in a profile. UsageError where it holds no profile, no steps or no communication."""
+    analysis, inside = read = analyse_nodes(directory, curve, communication_threads=communication_threads)
+    search = find_steps(analysis, of_all_ranks=inside)
+    if search.steps is None:
+        raise UsageError(
+            f"has no steps: {search.reason}",
+            field="profile",
+            value=str(directory),
+            hint="profile more steps, or call MPI_Pcontrol(1) at the begin of each",
+        )
+    steps = search.steps
+    if steps.received.mean + steps.sent.mean == 0:
+        raise UsageError(
+            f"has {steps.count} steps that send no data{'' if inside else ' between nodes'}",
+            field="profile",
+            value=str(directory),
+            hint="no choice of cores, nodes or messages changes what such a program communicates",
+        )
+    if steps.computation.median <= 0:
+        raise UsageError(
+            "has steps that compute nothing outside MPI",
+            field="profile",
+            value=str(directory),
+            hint="if other threads compute, say so: --communication-threads",
+        )
+    return ProfiledSteps(analysis, steps, summarise(analysis).overlap, inside, read.hosts)
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):

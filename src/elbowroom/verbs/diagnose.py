@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING
 import click
 
 from elbowroom.cli.console import print_json, print_wrapped
-from elbowroom.cli.options import DURATION, NOISY, REPEAT, Output
+from elbowroom.cli.options import DURATION, NOISY, Output
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch.processes import one_thread
 from elbowroom.quantities import format_size, parse_duration, percent, plural, short_time
 from elbowroom.verbs.advise_tables import print_advice, print_compared
-from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, option
+from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, included, option
 from elbowroom.verbs.profile import RecordProfile
-from elbowroom.verbs.run_options import out_option, timeout_option
+from elbowroom.verbs.run_options import ProfiledProgram, out_option
 
 if TYPE_CHECKING:
     from elbowroom.measure.planned_starts import PlannedStart
     from elbowroom.verbs.diagnosis import Diagnosis, StepFacts
-    from elbowroom.verbs.profiled_job import DiagnosisOptions
 
 LITTLE = 0.05
 """A smaller share of a step is not mentioned."""
@@ -63,22 +62,7 @@ class Diagnose(Verb):
         parse=parse_duration,
     )
     curve: str | None = option("NIC by `profile calibrate -o`; default: from the profile.", "FILE")
-    cores: int | None = option("Cores that compute on a node.", "N", type=click.IntRange(min=1))
-    comp_node: int = option(
-        "Of computations' data.", "NODE", default=0, type=click.IntRange(min=0), show_default=False
-    )
-    comm_node: int = option(
-        "Of messages' data.", "NODE", default=0, type=click.IntRange(min=0), show_default=False
-    )
-    communication_threads: bool = option("Other threads of a rank compute while its messages are pending.")
-    verify: str | None = option('Measure the gain: "./app --threads {cores}".', "CMD")
-    number: str | None = option(
-        "With --verify: finds seconds in the output; else wall time.", "REGEX", only_with="verify"
-    )
-    repeat: int | None = option(
-        "With --verify: pairs of runs; default 9.", "N", type=REPEAT, only_with="verify"
-    )
-    patience: float | None = timeout_option("With --verify: time limit of one run.", only_with="verify")
+    program: ProfiledProgram = included(ProfiledProgram)
     mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")
     dry_run: bool = dry_run_option()
     words: tuple[str, ...] = command_argument("[-- CMD...]")
@@ -111,10 +95,10 @@ class Diagnose(Verb):
         return code or own
 
     def _check(self) -> None:
-        from elbowroom.verbs.profiled_job import choices_of_command
+        from elbowroom.verbs.diagnosis import choices_of_command
 
-        if self.verify is not None:
-            choices_of_command(self.verify)
+        if self.program.verify is not None:
+            choices_of_command(self.program.verify)
         for name in ("profile_out", "mpi"):
             value = getattr(self, name)
             if value is not None and not self.words:
@@ -132,7 +116,7 @@ class Diagnose(Verb):
         result = diagnose(
             folder,
             model=self.model,
-            options=self._known(),
+            options=self.program,
             curve=self.curve,
             job_file=self.out or (None if code is None else str(Path(folder, "job.toml"))),
             exit_code=code,
@@ -145,14 +129,6 @@ class Diagnose(Verb):
         else:
             _print(result)
         return 0 if result.trusted else NOISY
-
-    def _known(self) -> DiagnosisOptions:
-        """What the options say of the program."""
-        from elbowroom.verbs.profiled_job import DiagnosisOptions
-
-        names = ("cores", "comp_node", "comm_node", "communication_threads", "verify", "number", "patience")
-        given = {name: getattr(self, name) for name in names}
-        return DiagnosisOptions(repetitions=self.repeat or 9, **given)
 
     def _again(self, folder: str) -> str:
         """The command that continues the diagnosis of a profile, with the options of this one."""
@@ -171,16 +147,17 @@ class Diagnose(Verb):
         """The program, what measures the model, and the program in both setups."""
         from elbowroom.measure.planned_starts import PlannedStart
         from elbowroom.verbs.diagnosis import new_folder, planned_model
+        from elbowroom.verbs.verify_advice import REPETITIONS
 
         if self.profile is None:
             recording = RecordProfile(command=self.words, out=new_folder(), mpi=self.mpi)
             yield from recording.planned_starts()
         yield from planned_model(self.profile, self.model, self.budget)
-        if self.verify is not None:
+        if self.program.verify is not None:
             yield PlannedStart(
                 what="the program in the present and in the advised setup",
-                commands=(self.verify,),
-                times=2 * self._known().repetitions,
+                commands=(self.program.verify,),
+                times=2 * (self.program.repetitions or REPETITIONS),
             )
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
+import string
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,15 +14,27 @@ from typing import Any, Literal
 import msgspec
 
 from elbowroom.advise.advice import Advice
-from elbowroom.advise.job import Setup
+from elbowroom.advise.collectives import WAY
+from elbowroom.advise.job import AXES, Setup
 from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
 from elbowroom.cli.console import chatter
+from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
+from elbowroom.launch.launch_line import LAUNCHERS, WRAPPERS
 from elbowroom.measure.campaign import Stopped, default_out, stopped_by_signals
 from elbowroom.measure.planned_starts import PlannedStart
+from elbowroom.models.curves import Shape
 from elbowroom.profile.figures import waiting_sentence
-from elbowroom.profile.job import ProfiledJob, counted_bytes
+from elbowroom.profile.job import (
+    JobFacts,
+    ProfiledJob,
+    ProfiledSteps,
+    counted_bytes,
+    job_of_steps,
+    overlaps,
+    profiled_steps,
+)
 from elbowroom.profile.profile import sharing
 from elbowroom.quantities import percent, short_time
 from elbowroom.verbs.machine_models import (
@@ -31,18 +46,16 @@ from elbowroom.verbs.machine_models import (
     model_of_machine,
 )
 from elbowroom.verbs.model_file import Model, advise, load_job, load_model
-from elbowroom.verbs.profiled_job import (
-    DiagnosisOptions,
-    ProfiledSteps,
-    choices_of_command,
-    job_of_profile,
-    profiled_steps,
-)
 from elbowroom.verbs.run import dry_run
-from elbowroom.verbs.verify_advice import verify_advice
+from elbowroom.verbs.run_options import ProfiledProgram
+from elbowroom.verbs.verify_advice import REPETITIONS, verify_advice
 
 FAR = 0.25
 """A predicted step that differs more from the measured one is mentioned."""
+
+
+CHOICES = tuple(axis for axis in AXES if axis not in WAY)
+"""What a profiled job may choose: a profile does not measure other forms of its collectives."""
 
 
 class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +125,7 @@ def diagnose(
     directory: Path | str,
     *,
     model: Model | Path | str | None = None,
-    options: DiagnosisOptions | Mapping[str, Any] = DiagnosisOptions(),  # noqa: B008
+    options: ProfiledProgram | Mapping[str, Any] = ProfiledProgram(),  # noqa: B008
     curve: Path | str | None = None,
     job_file: Path | str | None = None,
     exit_code: int | None = None,
@@ -129,13 +142,33 @@ def diagnose(
     UsageError where the profile has no steps or no communication, the model is of another machine, or the
     job leaves nothing to choose; MachineError where no model could be measured.
     """
-    known = options if isinstance(options, DiagnosisOptions) else msgspec.convert(options, DiagnosisOptions)
+    known = options if isinstance(options, ProfiledProgram) else msgspec.convert(options, ProfiledProgram)
     if known.verify is not None:
         choices_of_command(known.verify)
     with _stopped(directory, again or f"elbowroom diagnose --profile {shlex.quote(str(directory))}"):
-        return _diagnosed(
-            directory, known, model, curve, job_file, exit_code, command=command, budget=budget, tell=tell
-        )
+        profiled = profiled_steps(directory, curve=curve, communication_threads=known.communication_threads)
+        size, name = profiled.message_bytes or 0, Path(directory).name
+        try:
+            machine = model_of_machine(profiled.hosts, size, model, budget=budget, name=name, tell=tell)
+        except BaseException:
+            # The job is there even if no model is.
+            _write(job_of_profile(profiled, known), job_file)
+            raise
+        job = job_of_profile(profiled, known, machine.model)
+        _write(job, job_file)
+        advice = advise(machine.model, load_job(job.data))
+        verified = None
+        if known.verify is not None:
+            repetitions = known.repetitions or REPETITIONS
+            verified = verify_advice(
+                advice,
+                machine.model,
+                repetitions=repetitions,
+                patience=known.patience,
+                command=command,
+                tell=tell,
+            )
+    return _diagnosis(profiled, job, machine, advice, verified, job_file, exit_code)
 
 
 def planned_model(
@@ -164,48 +197,6 @@ def _stopped(directory: Path | str, again: str) -> Iterator[None]:
         raise Stopped(
             stopped.message, field="profile", value=str(directory), hint=f"continue with: {again}"
         ) from stopped
-
-
-def _diagnosed(
-    directory: Path | str,
-    known: DiagnosisOptions,
-    model: Model | Path | str | None,
-    curve: Path | str | None,
-    job_file: Path | str | None,
-    exit_code: int | None,
-    *,
-    command: Sequence[str],
-    budget: float,
-    tell: Callable[[str], object],
-) -> Diagnosis:
-    profiled = profiled_steps(directory, curve=curve, communication_threads=known.communication_threads)
-    try:
-        machine = model_of_machine(
-            profiled.hosts,
-            profiled.message_bytes or 0,
-            model,
-            budget=budget,
-            name=Path(directory).name,
-            tell=tell,
-        )
-    except BaseException:
-        # The job is there even if no model is.
-        _write(job_of_profile(profiled, known), job_file)
-        raise
-    job = job_of_profile(profiled, known, machine.model)
-    _write(job, job_file)
-    advice = advise(machine.model, load_job(job.data))
-    verified = None
-    if known.verify is not None:
-        verified = verify_advice(
-            advice,
-            machine.model,
-            repetitions=known.repetitions,
-            patience=known.patience,
-            command=command,
-            tell=tell,
-        )
-    return _diagnosis(profiled, job, machine, advice, verified, job_file, exit_code)
 
 
 def _write(job: ProfiledJob, path: Path | str | None) -> None:
@@ -311,3 +302,125 @@ def _doubts(profiled: ProfiledSteps, machine: MachineModel, advice: Advice, erro
             f"The model knows messages of {calibrated} B only, and most bytes are in messages of {size} B."
         )
     return doubts
+
+
+def job_of_profile(
+    profiled: ProfiledSteps, options: ProfiledProgram, model: Model | None = None
+) -> ProfiledJob:
+    """The job description of a profiled program; on the cores that the machine of `model` has."""
+    steps = profiled.steps
+    wanted, notes = _wanted_cores(steps.ranks, options)
+    overlapped = options.communication_threads or overlaps(profiled.overlap)
+    cores, other = (wanted, 0) if wanted is not None else (steps.ranks, 0)
+    if model is not None:
+        cores, other, overlapped, more = _fitted(model.machine, cores, overlapped, options)
+        notes += more
+    knows_sizes = model is not None and model.document.message_size is not None
+    may = None if options.verify is None else may_change(options.verify, other > 0)
+    given = wanted is not None or (cores, other) != (steps.ranks, 0)
+    facts = JobFacts(
+        name=options.name or _name(profiled),
+        cores=cores if given else None,
+        cores_other=other,
+        comp_node=options.comp_node,
+        comm_node=options.comm_node,
+        direction="receive" if steps.received.mean > 0 else "send",
+        overlap=overlapped,
+        size=profiled.message_bytes if knows_sizes or "size" in (may or {}) else None,
+        may=may,
+        verify=_verify_table(options),
+        notes=(*notes, *_message_notes(profiled)),
+    )
+    return job_of_steps(profiled.analysis, steps, profiled.overlap, facts)
+
+
+def _wanted_cores(ranks: int, options: ProfiledProgram) -> tuple[int | None, list[str]]:
+    """The computing cores that are said to be: by option, or by OpenMP's variable."""
+    if options.cores is not None:
+        return options.cores, []
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    if threads.isdecimal() and int(threads) > 1:
+        note = f"OMP_NUM_THREADS is {threads}: so many threads of each of the {ranks} ranks are assumed."
+        return int(threads) * ranks, [note]
+    return None, []
+
+
+def _fitted(
+    shape: Shape, cores: int, overlapped: bool, options: ProfiledProgram
+) -> tuple[int, int, bool, list[str]]:
+    """Computing cores on both sockets of a machine, whether both sides overlap there, and notes."""
+    notes = []
+    most = shape.cores
+    if options.communication_threads and options.cores is None:
+        cores = min(cores, most - 1)
+    if cores > most:
+        notes.append(f"{shape.name} has {most} cores: {cores} that compute share them.")
+        cores = most
+    if overlapped and cores == most:
+        notes.append(
+            "Messages overlap with computation, but no core is left for them: the job has them one after the "
+            "other."
+        )
+        overlapped = False
+    first = min(cores, shape.cores_first_socket)
+    return first, cores - first, overlapped, notes
+
+
+def _message_notes(profiled: ProfiledSteps) -> list[str]:
+    if not profiled.inside:
+        return []
+    return [
+        "All ranks are on one node: the messages are those of all ranks inside it, which are copies in its "
+        "memory."
+    ]
+
+
+def _name(profiled: ProfiledSteps) -> str:
+    """The program's name: the first word of its command that is a file and starts no other, else the
+    folder's.
+    """
+    manifest = profiled.analysis.profile.manifest
+    words = () if manifest is None else manifest.command
+    starters = (*LAUNCHERS, *WRAPPERS, Path(sys.executable).name, "python", "python3")
+    programs = [Path(word).name for word in words if os.path.isfile(word)]
+    own = [name for name in programs if name not in starters]
+    return own[0] if own else Path(profiled.analysis.profile.folder).name
+
+
+def choices_of_command(command: str) -> tuple[str, ...]:
+    """The choices that a command names in braces, in the order of a job. UsageError for others, and for
+    none.
+    """
+    try:
+        named = {name for _, name, _, _ in string.Formatter().parse(command) if name is not None}
+    except ValueError as error:
+        raise UsageError(
+            f"has braces that do not close ({error})", field="verify", value=command, hint="write {{ for {"
+        ) from error
+    unknown = sorted(named - set(CHOICES))
+    if unknown or not named:
+        problem = f"names {{{unknown[0]}}}, which is no choice of a job" if unknown else "names no choice"
+        raise UsageError(
+            problem,
+            field="verify",
+            value=command,
+            hint=f'write one in braces: "./app --threads {{cores}}"; known: {", ".join(CHOICES)}',
+        )
+    return tuple(axis for axis in CHOICES if axis in named)
+
+
+def may_change(command: str, has_other_cores: bool) -> dict[str, Any]:
+    """What may change: only what the command can be run with."""
+    values: dict[str, Any] = {
+        "overlap": [True, False], "size": ["4KiB", "64KiB", "1MiB"], "comm_threads": "1-2", "w": "best"
+    }  # fmt: skip
+    axes = choices_of_command(command)
+    if has_other_cores and "cores" in axes:
+        axes = (*axes, "cores_other")
+    return {axis: values.get(axis, "every") for axis in axes}
+
+
+def _verify_table(options: ProfiledProgram) -> dict[str, str] | None:
+    if options.verify is None:
+        return None
+    return {"command": options.verify, **({} if options.number is None else {"number": options.number})}

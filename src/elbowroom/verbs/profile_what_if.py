@@ -10,7 +10,8 @@ import click
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.errors import UsageError
 from elbowroom.quantities import percent, short_time
-from elbowroom.verbs.declaration import Verb, argument, function_of, option
+from elbowroom.verbs.declaration import Verb, argument, function_of, included, option
+from elbowroom.verbs.run_options import ProfiledProgram
 
 if TYPE_CHECKING:
     from elbowroom.advise.what_if import Change, WhatIf
@@ -33,14 +34,15 @@ class PredictChanges(Verb):
     fewer_cores: int | None = option(
         "So many computing cores less on a node; default: 1.", "N", type=click.IntRange(min=1)
     )
-    cores: int | None = option("Cores that compute on a node now.", "N", type=click.IntRange(min=1))
-    comp_node: int = option(
-        "Of computations' data now.", "NODE", default=0, type=click.IntRange(min=0), show_default=False
+    program: ProfiledProgram = included(
+        ProfiledProgram,
+        only=("cores", "comp_node", "comm_node", "communication_threads"),
+        own={
+            "cores": {"help": "Cores that compute on a node now."},
+            "comp_node": {"help": "Of computations' data now."},
+            "comm_node": {"help": "Of messages' data now."},
+        },
     )
-    comm_node: int = option(
-        "Of messages' data now.", "NODE", default=0, type=click.IntRange(min=0), show_default=False
-    )
-    communication_threads: bool = option("Other threads of a rank compute while its messages are pending.")
     curve: Path | str | None = option("NIC by `profile calibrate -o`; default: from the profile.")
 
     def do(self) -> WhatIf:
@@ -57,7 +59,7 @@ class PredictChanges(Verb):
         from elbowroom.profile.what_if import node_times
 
         analysis, inside = read = analyse_nodes(
-            self.directory, self.curve, communication_threads=self.communication_threads
+            self.directory, self.curve, communication_threads=self.program.communication_threads
         )
         profile = analysis.profile
         size = usual_size(analysis)
@@ -66,8 +68,8 @@ class PredictChanges(Verb):
         times = node_times(analysis, *((steps.edges[0], steps.edges[-1]) if steps else ()))
         node = max(range(len(times)), key=lambda at: times[at].computation + times[at].network)
         ranks = profile.size if inside else int((profile.nodes_of == node).sum())
-        cores = ranks if self.cores is None else self.cores
-        now = present_setup(cores, self.comp_node, self.comm_node, model.machine)
+        cores = self.program.cores or ranks
+        now = present_setup(cores, self.program.comp_node, self.program.comm_node, model.machine)
         known = size if model.document.message_size is not None else None
         return WhatIf(
             profile=str(self.directory),

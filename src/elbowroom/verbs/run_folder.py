@@ -200,12 +200,12 @@ def open(path: Run | Path | str) -> Run:
 
 def open_each(paths: Iterable[Run | Path | str]) -> list[Run]:
     """Opens run folders as `open`; UsageError where one is named twice: its points would count twice."""
-    runs: dict[str, Run] = {}
-    for run in map(open, paths):
-        if (place := os.path.realpath(run.path)) in runs:
-            raise UsageError("is named twice", field="run", value=str(run.path), hint="name each run once")
-        runs[place] = run
-    return list(runs.values())
+    named, places = list(paths), set[str]()
+    for path in (item.path if isinstance(item, Run) else item for item in named):
+        if (place := os.path.realpath(path)) in places:
+            raise UsageError("is named twice", field="run", value=str(path), hint="name each run once")
+        places.add(place)
+    return [open(path) for path in named]
 
 
 class ShownMachine(Machine, frozen=True, kw_only=True):

@@ -64,6 +64,22 @@ def launcher_help() -> dict[str, str]:
     return {"help": f"{', '.join(launcher_names())}; default: that of the allocation, else local."}
 
 
+def seed_option(help: str = "Seed of the order of points and of the noise.", **settings: Any) -> Any:
+    """The seed of a measurement."""
+    return option(help, spelled="--seed", type=click.IntRange(min=0), **settings)
+
+
+def timeout_option(help: str = "Time limit of one repetition.", **settings: Any) -> Any:
+    """A limit of time in seconds, `patience` in Python."""
+    limit = click.FloatRange(min=0, min_open=True)
+    return option(help, "SECONDS", spelled="--timeout", type=limit, **settings)
+
+
+def node_option(help: str) -> Any:
+    """A NUMA node; default: the first."""
+    return option(help, "NODE", default=0, type=click.IntRange(min=0), show_default=False)
+
+
 class Launching(Options):
     """How the programs of a measurement are started, and where."""
 
@@ -80,6 +96,28 @@ class Virtual(Options):
     noise: float | None = option("With --machine: relative noise of its values.", "SHARE")
 
 
+class ProfiledProgram(Options):
+    """What a user knows of a profiled program beside its profile, and how its gain is measured. `cores`: that
+    compute on a node; `communication_threads`: other threads of a rank compute while its messages are
+    pending; `verify`: a command with the choices in braces, whose wall time counts, or the seconds that
+    `number` matches.
+    """
+
+    name: str | None = None
+    cores: int | None = option("Cores that compute on a node.", "N", type=click.IntRange(min=1))
+    comp_node: int = node_option("Of computations' data.")
+    comm_node: int = node_option("Of messages' data.")
+    communication_threads: bool = option("Other threads of a rank compute while its messages are pending.")
+    verify: str | None = option('Measure the gain: "./app --threads {cores}".', "CMD")
+    number: str | None = option(
+        "With --verify: finds seconds in the output; else wall time.", "REGEX", only_with="verify"
+    )
+    repetitions: int | None = option(
+        "With --verify: pairs of runs; default 9.", "N", spelled="--repeat", type=REPEAT, only_with="verify"
+    )
+    patience: float | None = timeout_option("With --verify: time limit of one run.", only_with="verify")
+
+
 def place(launching: Launching, virtual: Virtual | None = None, seed: int | None = None) -> Where:
     """Where answers come from, by the options of a command; `seed`: of the noise of a virtual machine."""
     from elbowroom.measure.source import Where
@@ -94,17 +132,6 @@ def place(launching: Launching, virtual: Virtual | None = None, seed: int | None
         noise=answering.noise,
         seed=None if answering.machine is None else seed,
     )
-
-
-def seed_option(help: str = "Seed of the order of points and of the noise.", **settings: Any) -> Any:
-    """The seed of a measurement."""
-    return option(help, spelled="--seed", type=click.IntRange(min=0), **settings)
-
-
-def timeout_option(help: str = "Time limit of one repetition.", **settings: Any) -> Any:
-    """A limit of time in seconds, `patience` in Python."""
-    limit = click.FloatRange(min=0, min_open=True)
-    return option(help, "SECONDS", spelled="--timeout", type=limit, **settings)
 
 
 class PlanChanges(Options):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -16,8 +17,10 @@ from elbowroom.advise.job import decode
 from elbowroom.errors import UsageError
 from elbowroom.models.document import Calibration
 from elbowroom.profile import rank_file as f
+from elbowroom.profile.job import profiled_steps
+from elbowroom.verbs.diagnosis import choices_of_command, job_of_profile
 from elbowroom.verbs.machine_models import earlier_model, model_of_machine
-from elbowroom.verbs.profiled_job import DiagnosisOptions, choices_of_command, job_of_profile, profiled_steps
+from elbowroom.verbs.run_options import ProfiledProgram
 from made_profiles import MS, Row, write_profile
 
 QUICK = Path(__file__).resolve().parents[2] / "data" / "quick"
@@ -211,7 +214,7 @@ def test_a_killed_program_gives_a_labelled_partial_result(tmp_path: Path) -> Non
 
 def test_only_what_the_command_can_be_run_with_may_change(tmp_path: Path) -> None:
     found = profiled_steps(profile_of(tmp_path / "p"))
-    options = DiagnosisOptions(verify="./app --threads {cores} --overlap {overlap}", number="(\\S+) s")
+    options = ProfiledProgram(verify="./app --threads {cores} --overlap {overlap}", number="(\\S+) s")
     job = job_of_profile(found, options, api.load_model("henri")).data
     assert job["may"] == {"cores": "every", "overlap": [True, False]}
     assert job["verify"] == {"command": options.verify, "number": options.number}
@@ -238,24 +241,24 @@ def test_a_command_that_cannot_verify_is_refused_before_the_program_runs(
 
 def test_more_cores_than_the_first_socket_has_are_on_both(tmp_path: Path) -> None:
     found = profiled_steps(profile_of(tmp_path / "p"))
-    now = job_of_profile(found, DiagnosisOptions(cores=20), api.load_model("henri")).data["now"]
+    now = job_of_profile(found, ProfiledProgram(cores=20), api.load_model("henri")).data["now"]
     assert (now["cores"], now["cores_other"]) == (18, 2)
 
 
 def test_overlap_needs_a_core_for_messages(tmp_path: Path) -> None:
     found = profiled_steps(profile_of(tmp_path / "p"), communication_threads=True)
     henri = api.load_model("henri")
-    every = DiagnosisOptions(cores=36, communication_threads=True)
+    every = ProfiledProgram(cores=36, communication_threads=True)
     job = job_of_profile(found, every, henri)
     assert job.data["now"]["overlap"] is False
     assert any("no core is left for them" in sentence for sentence in job.unknown)
-    less = msgspec.structs.replace(every, cores=17)
+    less = dataclasses.replace(every, cores=17)
     assert job_of_profile(found, less, henri).data["now"]["overlap"] is True
 
 
 def test_openmp_says_how_many_threads_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    job = job_of_profile(profiled_steps(profile_of(tmp_path / "p")), DiagnosisOptions())
+    job = job_of_profile(profiled_steps(profile_of(tmp_path / "p")), ProfiledProgram())
     assert job.data["now"]["cores"] == 4
     assert any("OMP_NUM_THREADS is 4" in sentence for sentence in job.unknown)
 
