@@ -11,9 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from elbowroom.draw import map_files, maps, palette, scales, strokes
-from elbowroom.draw.figure import Axis, Figure, Series
-from elbowroom.draw.map_files import plain
+from elbowroom.draw import maps, palette, strokes, svg
+from elbowroom.draw.figure import Axis, Field, Figure
+from elbowroom.draw.maps import Spot
+from elbowroom.draw.marks import CurveMarks, Marks, line_marks, wrapped
+from elbowroom.draw.marks import marks as marks_of
 from elbowroom.draw.scales import AxisScale
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import write_with
@@ -56,6 +58,10 @@ LETTERS = 105
 """Letters of the sentences below the plot that fit in one line."""
 TITLE_LETTERS = 76
 """Letters of a title that fit in one line above a plot as wide as SIZE_INCHES."""
+INK, FAINT = "#1b1f24", "#59636e"
+HATCHES = {"rising": "////", "falling": "\\\\\\\\"}
+WIDTH, HEIGHT = svg.WIDTH - svg.LEFT - svg.RIGHT, svg.PLOT_HEIGHT
+"""Of the plot in the page, in whose units the names of points and lines are placed."""
 BADGE = 0.035
 """Between the centres of two numbered badges, at least, as a share of the plot's width."""
 _MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D"}
@@ -147,12 +153,17 @@ def save_all(figures: Iterable[Figure], directory: Path) -> list[Path]:
     return written
 
 
-def _draw(figure: Figure) -> Canvas:
+def _canvas(width: float, height: float) -> Canvas:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
-    canvas = Canvas(figsize=SIZE_INCHES, layout="constrained")
+    canvas = Canvas(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(canvas)
+    return canvas
+
+
+def _draw(figure: Figure) -> Canvas:
+    canvas = _canvas(*SIZE_INCHES)
     left = canvas.add_subplot()
     handles, marks = _panel(left, figure)
     title = _wrapped(_title(figure))
@@ -177,13 +188,9 @@ def _draw(figure: Figure) -> Canvas:
 
 
 def _draw_panels(figures: Sequence[Figure], columns: int, title: str, *, shared: bool) -> Canvas:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
-
     rows = -(-len(figures) // columns)
     width, height = PANEL_INCHES if shared else MAP_INCHES
-    canvas = Canvas(figsize=(columns * width, rows * height + 1.0), layout="constrained")
-    FigureCanvasAgg(canvas)
+    canvas = _canvas(columns * width, rows * height + 1.0)
     handles: list[Line2D | Patch] = []
     below: dict[str, None] = {}
     for index, figure in enumerate(figures):
@@ -245,38 +252,40 @@ def _wrapped(title: str, width: float = 1.0) -> str:
 
 def _panel(left: Axes, figure: Figure) -> tuple[list[Line2D | Patch], list[str]]:
     """Draws the figure into the axes; returns the legend's entries and the sentences of the marks."""
-    right = left.twinx() if figure.right is not None else None
-    x = scales.horizontal(figure)
-    ys = {"left": scales.vertical(figure, "left")}
-    _axis(left, "x", figure.x, x)
-    _axis(left, "y", figure.left, ys["left"])
-    if right is not None and figure.right is not None:
-        ys["right"] = scales.vertical(figure, "right")
-        _axis(right, "y", figure.right, ys["right"])
-    closed, reference = bool(figure.fields), figure.left.reference
-    _frame(left, right, strong=bool(figure.highlight), closed=closed, reference=reference)
-    keys = map_files.fields(left, figure, x, ys["left"])
-    looks = palette.looks(figure)
-    for series, base, look in zip(figure.series, scales.bases(figure), looks, strict=True):
-        on_right = series.axis == "right" and right is not None
-        axes = right if on_right and right is not None else left
-        _curve(axes, series, base, look, x, ys["right" if on_right else "left"])
-    _colour_labels(figure, left, right)
-    map_files.names(figure, left if right is None else right, x, ys)
-    return [*keys, *(_key(look) for look in palette.keys(looks))], _marks(figure, left, x)
+    marks = marks_of(figure)
+    sides = {"left": left} | ({} if figure.right is None else {"right": left.twinx()})
+    _axis(left, "x", figure.x, marks.x)
+    for side, axis in (("left", figure.left), ("right", figure.right)):
+        if axis is not None:
+            _axis(sides[side], "y", axis, marks.sides[side])
+            if colour := palette.axis_colour(figure, side):
+                sides[side].yaxis.label.set_color(palette.ON_LIGHT[colour])
+    _frame(left, sides.get("right"), figure, marks)
+    keys = _fields(left, figure, marks)
+    for curve in marks.curves:
+        _curve(sides[curve.side], curve)
+    _names(figure, sides.get("right", left), marks)
+    for number, across, badge in line_marks(figure, marks.x, BADGE):
+        left.axvline(across, color=FAINT, linestyle=":", linewidth=1.0)
+        look: Any = {"color": "white", "fontsize": 7.5, "bbox": {"boxstyle": "circle,pad=0.25", "color": INK}}
+        left.annotate(str(number), (badge, 1.0), ha="center", va="bottom", annotation_clip=False, **look)
+    sentences = [f"{number}  {plain(mark.text)}" for number, mark in enumerate(figure.marks, start=1)]
+    return [*keys, *(_key(look) for look in marks.keys)], sentences
 
 
-def _frame(left: Axes, right: Axes | None, *, strong: bool, closed: bool, reference: float | None) -> None:
+def _frame(left: Axes, right: Axes | None, figure: Figure, marks: Marks) -> None:
     """Grid, the line at the left axis' reference, and spines: all four around a map, thick ones around a
     panel that is set apart from those beside it.
     """
     left.grid(visible=True, color="#e4e7eb", linewidth=0.8)
     left.set_axisbelow(True)
-    if reference is not None:
-        left.axhline(reference, color="#1b1f24", linewidth=0.9, zorder=1.5)
-    left.spines["top"].set_visible(strong or closed)
+    if marks.reference is not None:
+        left.axhline(marks.reference, color=INK, linewidth=0.9, zorder=1.5)
+    strong = bool(figure.highlight)
+    closed = strong or bool(figure.fields)
+    left.spines["top"].set_visible(closed)
     if right is None:
-        left.spines["right"].set_visible(strong or closed)
+        left.spines["right"].set_visible(closed)
     else:
         right.spines["top"].set_visible(False)
     if strong:
@@ -286,44 +295,49 @@ def _frame(left: Axes, right: Axes | None, *, strong: bool, closed: bool, refere
 
 
 def _axis(axes: Axes, which: str, axis: Axis, scale: AxisScale) -> None:
-    """Ends, ticks and labels as `scales` chose them, so that page and file show the same axis."""
-    if scale.kind != "linear":
-        base = 2 if scale.kind == "log2" else 10
-        (axes.set_xscale if which == "x" else axes.set_yscale)("log", base=base)
+    """Ticks where `scale` chose them, so that page and file show the same axis, and labels."""
     side = axes.xaxis if which == "x" else axes.yaxis
     labelled = [tick for tick in scale.ticks if tick.label]
-    texts = ["\n".join(lines) for lines in strokes.wrapped([tick.label for tick in labelled])]
-    texts = texts if axis.names else [tick.label for tick in labelled]
-    side.set_ticks([tick.value for tick in labelled], labels=[plain(text) for text in texts])
-    side.set_ticks([tick.value for tick in scale.ticks if not tick.label], labels=None, minor=True)
-    side.set_tick_params(which="minor", labelbottom=False, labelleft=False, labelright=False)
-    (axes.set_xlim if which == "x" else axes.set_ylim)(scale.low, scale.high)
+    texts = [tick.label for tick in labelled]
+    if axis.names:
+        texts = ["\n".join(lines) for lines in wrapped(texts)]
+    _ticks(side, [scale.place(tick.value) for tick in labelled], texts)
+    side.set_ticks([scale.place(tick.value) for tick in scale.ticks if not tick.label], minor=True)
+    (axes.set_xlim if which == "x" else axes.set_ylim)(0.0, 1.0)
     side.set_label_text(plain(axis.label), fontweight="bold")
-    map_files.second(axes, which, axis)
+    if axis.second is not None:
+        other = axes.secondary_xaxis("top") if which == "x" else axes.secondary_yaxis("right")
+        across = other.xaxis if which == "x" else other.yaxis
+        places = [scale.place(value) for value, _ in axis.second.ticks]
+        _ticks(across, places, [text for _, text in axis.second.ticks])
+        across.set_label_text(plain(axis.second.label), fontweight="bold")
 
 
-def _curve(
-    axes: Axes, series: Series, base: Sequence[float], look: palette.Look, x: AxisScale, y: AxisScale
-) -> None:
+def _ticks(side: Any, places: Sequence[float], texts: Sequence[str]) -> None:
+    side.set_ticks(places, labels=[plain(text) for text in texts])
+    side.set_tick_params(which="minor", labelbottom=False, labelleft=False, labelright=False)
+
+
+def _curve(axes: Axes, curve: CurveMarks) -> None:
     """Draws the curve with its band, area or whiskers, or the bars."""
-    colour = palette.ON_LIGHT[look.colour]
-    if series.drawn == "bars":
-        _bars(axes, series, colour, hollow=look.dashed)
-        return
-    level = [value + below for value, below in zip(series.y, base, strict=True)]
-    for run in scales.runs(series.x, level, x, y):
-        across = [series.x[i] for i in run]
-        up = [level[i] for i in run]
-        axes.add_line(_line(look, across, up))
-        if series.drawn == "area":
-            axes.fill_between(across, [base[i] for i in run], up, color=colour, alpha=0.34, linewidth=0)
-        elif series.low and series.high:
-            low = [series.low[i] if y.shows(series.low[i]) else series.y[i] for i in run]
-            high = [series.high[i] if y.shows(series.high[i]) else series.y[i] for i in run]
-            if series.drawn == "points":
-                axes.vlines(across, low, high, color=colour, linewidth=1.0)
-            else:
-                axes.fill_between(across, low, high, color=colour, alpha=0.16, linewidth=0)
+    from matplotlib.patches import Polygon, Rectangle
+
+    colour = palette.ON_LIGHT[curve.look.colour]
+    bars = curve.series.drawn == "bars"
+    for (left, start), (right, end) in curve.bars:
+        look = _filled(colour, hollow=curve.look.dashed)
+        axes.add_patch(Rectangle((left, start), right - left, end - start, **look))
+    for outline in curve.bands:
+        alpha = 0.34 if curve.series.drawn == "area" else 0.16
+        axes.add_patch(Polygon(outline, color=colour, alpha=alpha, linewidth=0))
+    if curve.whiskers:
+        across, low, high = zip(*curve.whiskers, strict=True)
+        axes.vlines(across, low, high, color=INK if bars else colour, linewidth=1.2 if bars else 1.0)
+    for spots in () if bars else curve.lines:
+        axes.add_line(_line(curve.look, [x for x, _ in spots], [y for _, y in spots]))
+    for spot, text in curve.texts:
+        look = {"ha": "center", "va": "bottom", "fontsize": 8.5, "fontweight": "bold"}
+        axes.annotate(text, spot, xytext=(0, 3), textcoords="offset points", **look)
 
 
 def _filled(colour: str, *, hollow: bool) -> dict[str, Any]:
@@ -333,35 +347,14 @@ def _filled(colour: str, *, hollow: bool) -> dict[str, Any]:
     return {"facecolor": colour, "alpha": 0.75, "linewidth": 0}
 
 
-def _bars(axes: Axes, series: Series, colour: str, *, hollow: bool) -> None:
-    """The bars with whiskers and texts."""
-    for index, (at, low, high) in enumerate(strokes.ends(series)):
-        axes.bar(at, high - low, width=2 * strokes.HALF, bottom=low, **_filled(colour, hollow=hollow))
-        if series.low and series.low[index] != series.high[index]:
-            axes.vlines(at, series.low[index], series.high[index], color=strokes.INK, linewidth=1.2)
-        if series.texts and series.texts[index]:
-            axes.annotate(
-                series.texts[index],
-                (at, strokes.top(series, index)),
-                xytext=(0, 3),
-                textcoords="offset points",
-                ha="center",
-                va="bottom",
-                fontsize=8.5,
-                fontweight="bold",
-            )
-
-
 def _key(look: palette.Look) -> Line2D | Patch:
-    """What stands for the curve in the legend."""
+    """The entry of the curve in the legend."""
     if look.drawn not in ("area", "bars"):
         return _line(look, [], [])
-    from matplotlib.patches import Rectangle
-
     colour = palette.ON_LIGHT[look.colour]
     if look.drawn == "bars":
-        return Rectangle((0, 0), 1, 1, label=plain(look.label), **_filled(colour, hollow=look.dashed))
-    return Rectangle((0, 0), 1, 1, color=colour, alpha=0.34, label=plain(look.label))
+        return _box(label=plain(look.label), **_filled(colour, hollow=look.dashed))
+    return _box(color=colour, alpha=0.34, label=plain(look.label))
 
 
 def _line(look: palette.Look, across: list[float], up: list[float]) -> Line2D:
@@ -380,31 +373,111 @@ def _line(look: palette.Look, across: list[float], up: list[float]) -> Line2D:
     return line
 
 
-def _colour_labels(figure: Figure, left: Axes, right: Axes | None) -> None:
-    """On a figure with two y axes each label takes the colour of its curves, where they share one."""
-    if right is None:
-        return
-    for name, axes in (("left", left), ("right", right)):
-        colour = palette.axis_colour(figure, name)
-        if colour:
-            axes.yaxis.label.set_color(palette.ON_LIGHT[colour])
+def _fields(axes: Axes, figure: Figure, marks: Marks) -> list[Line2D | Patch]:
+    """Draws the figure's fields; what stands for them in a legend."""
+    plane = maps.Plane(marks.x, marks.sides["left"], WIDTH, HEIGHT)
+    keys: list[Line2D | Patch] = []
+    for field in figure.fields:
+        colour = palette.ON_LIGHT[palette.field_colour(field)]
+        if field.drawn == "lines":
+            for level in field.levels:
+                for spots in plane.lines(field, level):
+                    axes.add_line(_isoline(spots, colour))
+            keys.append(_isoline([], colour, label=plain(field.name)))
+        elif field.drawn == "shades":
+            for level in field.levels:
+                _fill(axes, plane.outlines(field, level), color=colour, alpha=maps.SHADE, linewidth=0)
+            keys += _shades(field, colour)
+        else:
+            look = {"fill": False, "edgecolor": colour, "hatch": HATCHES[field.drawn], "linewidth": 0}
+            _fill(axes, plane.outlines(field, field.levels[0]), **look)
+            keys.append(_box(label=plain(field.name), **look))
+    return keys
 
 
-def _marks(figure: Figure, axes: Axes, x: AxisScale) -> list[str]:
-    """Draws the numbered vertical lines and returns their sentences, one a line, for below the plot."""
-    visible = [index for index, mark in enumerate(figure.marks) if x.shows(mark.x)]
-    centres = maps.spread([x.place(figure.marks[index].x) for index in visible], BADGE)
-    for index, centre in zip(visible, centres, strict=True):
-        axes.axvline(figure.marks[index].x, color="#59636e", linestyle=":", linewidth=1.0)
-        axes.annotate(
-            str(index + 1),
-            (centre, 1.0),
-            xycoords="axes fraction",
-            ha="center",
-            va="bottom",
-            fontsize=7.5,
-            color="white",
-            bbox={"boxstyle": "circle,pad=0.25", "color": "#1b1f24"},
-            annotation_clip=False,
-        )
-    return [f"{index}  {plain(mark.text)}" for index, mark in enumerate(figure.marks, start=1)]
+def _shades(field: Field, colour: str) -> list[Line2D | Patch]:
+    """The field's name, and a box for each shade."""
+    boxes = [
+        _box(label=plain(text), facecolor=(colour, maps.opacity(index)), edgecolor=FAINT, linewidth=0.5)
+        for index, text in enumerate(field.texts)
+    ]
+    return [_isoline([], "none", label=f"{plain(field.name)}:"), *boxes]
+
+
+def _isoline(spots: Sequence[Spot], colour: str, **more: Any) -> Line2D:
+    from matplotlib.lines import Line2D
+
+    shares = [_share(spot) for spot in spots]
+    return Line2D([x for x, _ in shares], [y for _, y in shares], color=colour, linewidth=1.3, **more)
+
+
+def _box(**look: Any) -> Patch:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((0, 0), 1, 1, **look)
+
+
+def _fill(axes: Axes, outlines: Sequence[Sequence[Spot]], **look: Any) -> None:
+    """All outlines as one shape, so that those inside others are holes."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    closed = [[_share(spot) for spot in spots] for spots in outlines if len(spots) > 2]
+    if closed:
+        whole = Path.make_compound_path(*(Path(spots, closed=True) for spots in closed))
+        axes.add_patch(PathPatch(whole, **look))
+
+
+def _names(figure: Figure, top: Axes, marks: Marks) -> None:
+    """The dots and names of the named points, whiskers, arrows and the names of lines and regions."""
+    plane = maps.Plane(marks.x, marks.sides["left"], WIDTH, HEIGHT)
+    layout = maps.drawn(figure, plane, marks.sides, strokes.BOLD_LETTER)
+    for start, end in layout.whiskers:
+        (x0, y0), (x1, y1) = _share(start), _share(end)
+        cap = "|" if y0 == y1 else "_"
+        look = {"marker": cap, "color": INK, "linewidth": 1.4, "path_effects": _halo()}
+        top.plot([x0, x1], [y0, y1], **look)
+    for start, end in layout.arrows:
+        arrow = {"arrowstyle": "-|>", "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0, "path_effects": _halo()}
+        _join(top, _share(end), _share(start), **arrow)
+    for text in layout.levels:
+        colour = palette.ON_LIGHT[palette.field_colour(figure.fields[text.field])]
+        _text(top, (text.x, text.y), text.text, color=colour, weight="bold", fontsize=8.0)
+    for text in layout.regions:
+        _text(top, (text.x, text.y), text.text, color=INK, style="italic", fontsize=8.5)
+    for label, spot, place in layout.points:
+        face, edge = ("white", INK) if label.hollow else (INK, "white")
+        across, up = _share(spot)
+        top.plot([across], [up], "o", mfc=face, mec=edge, markersize=6)
+        _join(top, _share(spot), _share((place.x, place.y)), arrowstyle="-", linewidth=0.8)
+        _text(top, (place.x, place.y), label.text, color=INK, weight="bold", fontsize=8.5)
+
+
+def _halo() -> Any:
+    """White around strokes, which shades may be as dark as."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=3.5, foreground="white")]
+
+
+def _join(axes: Axes, to: Spot, start: Spot, **look: Any) -> None:
+    """A line or an arrow between two places, in shares of the plot."""
+    arrow = {"color": INK, **look}
+    axes.annotate("", to, start, arrowprops=arrow)
+
+
+def _text(axes: Axes, middle: Spot, text: str, **look: Any) -> None:
+    """A text that can be read on whatever is behind it."""
+    across, up = _share(middle)
+    box = {"boxstyle": "round,pad=0.1", "color": "white", "alpha": 0.7}
+    axes.text(across, up, plain(text), ha="center", va="center", bbox=box, **look)
+
+
+def _share(spot: Spot) -> Spot:
+    """A place as shares of the plot, upwards."""
+    return spot[0] / WIDTH, 1 - spot[1] / HEIGHT
+
+
+def plain(text: str) -> str:
+    """Text as it stands: matplotlib would read dollar signs as mathematics."""
+    return text.replace("$", r"\$")

@@ -5,16 +5,15 @@ shades, hatches and lines behind, texts, whiskers and arrows above.
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
 
-from elbowroom.draw import maps, palette, scales
-from elbowroom.draw.figure import Field, Figure, Label, Series
+from elbowroom.draw import maps, palette
+from elbowroom.draw.figure import Field, Figure, Label
 from elbowroom.draw.maps import Spot
+from elbowroom.draw.marks import CurveMarks, Marks
 from elbowroom.draw.palette import field_colour
-from elbowroom.draw.scales import AxisScale
 
 LETTER = 6.4
 """Mean width of a letter of the 12-unit font, on the generous side: SVG text does not tell its width."""
@@ -24,7 +23,7 @@ NAME_LINE = 15.0
 
 
 class PlotBox:
-    """The plot's rectangle in SVG units; `at` turns places on two axes into a position."""
+    """The plot's rectangle in SVG units; turns shares of the plot into positions."""
 
     def __init__(self, *, left: float, top: float, width: float, height: float) -> None:
         self.left, self.top, self.width, self.height = left, top, width, height
@@ -36,6 +35,10 @@ class PlotBox:
     def down(self, place: float) -> float:
         """The ordinate of a place on a y axis."""
         return self.top + (1 - place) * self.height
+
+    def spots(self, places: Sequence[Spot]) -> list[Spot]:
+        """Places in shares of the plot, in SVG units."""
+        return [(self.across(x), self.down(y)) for x, y in places]
 
 
 def shape_name(identity: str, look: palette.Look) -> str:
@@ -73,41 +76,30 @@ def marked(identity: str, look: palette.Look) -> str:
     return f' style="marker:url(#{shape_name(identity, look)})"'
 
 
-def curve(
-    identity: str,
-    series: Series,
-    base: Sequence[float],
-    look: palette.Look,
-    scale: tuple[AxisScale, AxisScale],
-    box: PlotBox,
-) -> str:
-    """The band, area or whiskers, and above them the curve with its markers; `scale`: of x and of y."""
-    x, y = scale
-    line, behind = "", ""
-    level = [value + below for value, below in zip(series.y, base, strict=True)]
-    # A band's edge that has no place on the axis (zero on a logarithm) is the curve itself.
-    low = [v if y.shows(v) else at for v, at in zip(series.low, level, strict=True)] if series.low else []
-    high = [v if y.shows(v) else at for v, at in zip(series.high, level, strict=True)] if series.high else []
-    if series.drawn == "area":
-        low, high = [v if y.shows(v) else y.low for v in base], level
-
-    def spots(values: Sequence[float], run: Sequence[int]) -> list[tuple[float, float]]:
-        return [(box.across(x.place(series.x[i])), box.down(y.place(values[i]))) for i in run]
-
-    for run in scales.runs(series.x, level, x, y):
-        line += path(spots(level, run))
-        if not low or not high or series.drawn == "bars":
-            continue
-        if series.drawn == "points":
-            behind += "".join(
-                f"M{short(at)} {short(down)}V{short(up)}"
-                for (at, down), (_, up) in zip(spots(low, run), spots(high, run), strict=True)
-            )
-        else:
-            behind += path(spots(high, run) + spots(low, run[::-1])) + "z"
-    kind = "whisker" if series.drawn == "points" else "band"
-    drawn_behind = f'<path class="{kind}" d="{behind}"/>' if behind else ""
-    return f'{drawn_behind}<path class="curve" d="{line}"{marked(identity, look)}/>'
+def curve(identity: str, curve: CurveMarks, box: PlotBox) -> str:
+    """Bars, bands or whiskers, and above them the curve with its markers."""
+    bars = "".join(
+        f"M{short(box.across(left))} {short(box.down(start))}V{short(box.down(end))}"
+        f"H{short(box.across(right))}V{short(box.down(start))}z"
+        for (left, start), (right, end) in curve.bars
+    )
+    bands = "".join(path(box.spots(outline)) + "z" for outline in curve.bands)
+    whiskers = "".join(
+        f"M{short(box.across(at))} {short(box.down(low))}V{short(box.down(high))}"
+        for at, low, high in curve.whiskers
+    )
+    texts = "".join(
+        f'<text class="bar-text" x="{short(box.across(at))}" y="{short(box.down(up) - ABOVE_BAR)}">'
+        f"{escape(text)}</text>"
+        for (at, up), text in curve.texts
+    )
+    filled = "".join(
+        f'<path class="{kind}" d="{strokes}"/>'
+        for kind, strokes in (("bar", bars), ("band", bands), ("whisker", whiskers))
+        if strokes
+    )
+    line = "".join(path(box.spots(spots)) for spots in curve.lines)
+    return f'{filled}{texts}<path class="curve" d="{line}"{marked(identity, curve.look)}/>'
 
 
 def path(spots: Sequence[tuple[float, float]]) -> str:
@@ -130,10 +122,6 @@ def short(value: float) -> str:
 
 INK = "#1b1f24"
 
-HALF = 0.34
-"""Half the width of a bar, where the next one is 1 away."""
-AXIS_LETTERS = 78
-"""Letters that fit side by side below the plot."""
 NAMED_TICK_LINE = 14.0
 """From one line of a name below the x axis to the next."""
 ABOVE_BAR = 6.0
@@ -145,47 +133,6 @@ BAR_STYLE = (
     "stroke-dasharray:4 3}"
     ".figure .bars .whisker{stroke:var(--ink)}.figure .bar-text{text-anchor:middle;font-weight:600}"
 )
-
-
-def wrapped(names: Sequence[str]) -> list[list[str]]:
-    """The lines of each name of an axis."""
-    room = max(8, AXIS_LETTERS // max(len(names), 1))
-    return [textwrap.wrap(name, room, break_long_words=False) or [""] for name in names]
-
-
-def ends(series: Series) -> list[tuple[float, float, float]]:
-    """(x, where it begins, where it ends) of each bar."""
-    base = series.base or (0.0,) * len(series.x)
-    return list(zip(series.x, base, series.y, strict=True))
-
-
-def top(series: Series, index: int) -> float:
-    """Above what the text of a bar stands."""
-    base = series.base[index] if series.base else 0.0
-    return max(series.y[index], base, *(series.high[index : index + 1]))
-
-
-def bar_strokes(series: Series, x: AxisScale, y: AxisScale, box: PlotBox) -> str:
-    """The bars, their whiskers and their texts."""
-    bars, whiskers, texts = "", "", ""
-    for index, (at, low, high) in enumerate(ends(series)):
-        left, right = (box.across(x.place(at + side * HALF)) for side in (-1, 1))
-        middle = box.across(x.place(at))
-        bars += (
-            f"M{short(left)} {short(box.down(y.place(low)))}V{short(box.down(y.place(high)))}"
-            f"H{short(right)}V{short(box.down(y.place(low)))}z"
-        )
-        if series.low and series.low[index] != series.high[index]:
-            span = [box.down(y.place(value)) for value in (series.low[index], series.high[index])]
-            whiskers += f"M{short(middle)} {short(span[0])}V{short(span[1])}"
-        if series.texts and series.texts[index]:
-            above = box.down(y.place(top(series, index))) - ABOVE_BAR
-            texts += (
-                f'<text class="bar-text" x="{short(middle)}" y="{short(above)}">'
-                f"{escape(series.texts[index])}</text>"
-            )
-    drawn = f'<path class="bar" d="{bars}"/>' if bars else ""
-    return drawn + (f'<path class="whisker" d="{whiskers}"/>' if whiskers else "") + texts
 
 
 LEGEND_LINE = 17
@@ -210,11 +157,11 @@ MAP_STYLE = (
 )
 
 
-def map_behind(identity: str, figure: Figure, x: AxisScale, y: AxisScale, box: PlotBox) -> str:
+def map_behind(identity: str, figure: Figure, marks: Marks, box: PlotBox) -> str:
     """What lies under points and names; empty for a figure without fields."""
     if not figure.fields:
         return ""
-    plane = maps.Plane(x, y, box.width, box.height)
+    plane = maps.Plane(marks.x, marks.sides["left"], box.width, box.height)
     parts = [_patterns(identity, figure.fields)]
     for field in figure.fields:
         if field.drawn == "shades":
@@ -234,12 +181,12 @@ def map_behind(identity: str, figure: Figure, x: AxisScale, y: AxisScale, box: P
     return "".join(parts)
 
 
-def map_above(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: PlotBox) -> str:
+def map_above(figure: Figure, marks: Marks, box: PlotBox) -> str:
     """Whiskers, arrows, the named points, and the names of lines and regions."""
     if not figure.labels and not figure.fields:
         return ""
-    plane = maps.Plane(x, sides["left"], box.width, box.height)
-    layout = maps.drawn(figure, plane, dict(sides), BOLD_LETTER)
+    plane = maps.Plane(marks.x, marks.sides["left"], box.width, box.height)
+    layout = maps.drawn(figure, plane, marks.sides, BOLD_LETTER)
     parts = [_whisker(ends, box) for ends in layout.whiskers]
     parts += [_arrow(ends, box) for ends in layout.arrows]
     texts = [

@@ -18,8 +18,10 @@ from html import escape
 
 import msgspec
 
-from elbowroom.draw import maps, palette, scales, strokes
+from elbowroom.draw import palette, strokes
 from elbowroom.draw.figure import Axis, Field, Figure, Second, Series
+from elbowroom.draw.marks import CurveMarks, Marks, line_marks, wrapped
+from elbowroom.draw.marks import marks as marks_of
 from elbowroom.draw.scales import AxisScale
 from elbowroom.draw.strokes import LETTER, PlotBox
 from elbowroom.quantities import format_cores, format_size, number
@@ -35,8 +37,6 @@ BADGE = 17
 SECOND = 34
 """What a second scale above the plot takes."""
 SIDES = {"computation": "comp", "communication": "comm", None: ""}
-
-_UNIT = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*$")
 
 
 def _variables(colours: Mapping[str, str]) -> str:
@@ -87,29 +87,21 @@ def no_rows(_: Series) -> Rows | None:
 
 def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> str:
     """The figure as one `<svg>` element; `rows_of` tells where the page's table has the points of a curve."""
-    x = scales.horizontal(figure)
-    sides = {"left": scales.vertical(figure, "left")}
-    if figure.right is not None:
-        sides["right"] = scales.vertical(figure, "right")
-    looks = palette.looks(figure)
+    marks = marks_of(figure)
+    looks = [curve.look for curve in marks.curves]
     identity = re.sub(r"[^A-Za-z0-9_-]", "-", figure.name)
-    legend, legend_height = _legend(identity, palette.keys(looks))
+    legend, legend_height = _legend(identity, marks.keys)
     of_fields, more = strokes.map_legend(identity, figure.fields, LEFT, WIDTH - 4, legend_height + 14)
     warning, warned = _warning(figure, legend_height + more)
     box = _box(figure, legend_height + more + warned)
-    marks, height = _marks(figure, x, box)
+    lines, height = _lines(figure, marks.x, box)
     curves = []
     common = next((_readings_x(field, figure.x) for field in figure.fields if field.readings), "")
-    for series, look, base in zip(figure.series, looks, scales.bases(figure), strict=True):
-        y = sides.get(series.axis, sides["left"])
-        axis = figure.right if series.axis == "right" and figure.right is not None else figure.left
-        drawn = _drawn(series, base, x, y)
-        own = _x_texts(series, figure.x, drawn)
+    for curve in marks.curves:
+        own = _x_texts(curve, figure.x)
         common = common or own
-        about = _about(series, look, axis, "" if own == common else own, drawn, rows_of(series))
-        drawn_as_bars = strokes.bar_strokes(series, x, y, box) if series.drawn == "bars" else ""
-        curve = strokes.curve(identity, series, base, look, (x, y), box)
-        curves.append(f"<g {about}>{drawn_as_bars}{curve}</g>")
+        about = _about(curve, "" if own == common else own, rows_of(curve.series))
+        curves.append(f"<g {about}>{strokes.curve(identity, curve, box)}</g>")
     return "".join(
         (
             f'<svg class="figure" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" '
@@ -118,17 +110,17 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
             f'data-x-label="{escape(figure.x.label)}" data-x="{escape(common)}"><title '
             f'id="t-{identity}">{escape(figure.title)}</title>',
             f'<desc id="d-{identity}">{escape(describe(figure))}</desc>',
-            strokes.shapes(identity, (*looks, *palette.keys(looks))),
+            strokes.shapes(identity, (*looks, *marks.keys)),
             # An empty title keeps the browser's own tooltip away from the values shown on hover.
             f'<g><title></title><rect width="{WIDTH}" height="{height:g}" fill="none" pointer-events="all"/>',
             legend,
             of_fields,
             warning,
-            _axes(figure, x, sides, box),
-            strokes.map_behind(identity, figure, x, sides["left"], box),
+            _axes(figure, marks, box),
+            strokes.map_behind(identity, figure, marks, box),
             *curves,
-            strokes.map_above(figure, x, sides, box),
-            marks,
+            strokes.map_above(figure, marks, box),
+            lines,
             "</g></svg>",
         )
     )
@@ -166,12 +158,6 @@ def describe(figure: Figure) -> str:
     return " ".join(text.split())
 
 
-def unit_of(axis_label: str) -> str:
-    """The unit of `memory bandwidth (MB/s)`: MB/s; the empty string when the label names none."""
-    match = _UNIT.search(axis_label)
-    return match.group(1) if match else ""
-
-
 def _legend(identity: str, looks: Sequence[palette.Look]) -> tuple[str, float]:
     """Entries in one row, or in even columns when they do not fit; and the height they take."""
     if not looks:
@@ -198,13 +184,13 @@ def _legend(identity: str, looks: Sequence[palette.Look]) -> tuple[str, float]:
     return "".join(parts), 18.0 + (len(texts) - 1) // columns * LINE
 
 
-def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: PlotBox) -> str:
+def _axes(figure: Figure, marks: Marks, box: PlotBox) -> str:
     bottom, end = box.top + box.height, box.left + box.width
     grid, ticks = "", ""
     texts = {"middle": "", "end": "", "start": ""}
-    named = strokes.wrapped(figure.x.names)
-    for tick in x.ticks:
-        at = strokes.short(box.across(x.place(tick.value)))
+    named = wrapped(figure.x.names)
+    for tick in marks.x.ticks:
+        at = strokes.short(box.across(marks.x.place(tick.value)))
         ticks += f"M{at} {bottom:g}v{5 if tick.label else 3}"
         if tick.label:
             grid += f"M{at} {box.top:g}V{bottom:g}"
@@ -213,7 +199,7 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Plo
                 f'<text x="{at}" y="{bottom + 18 + line * strokes.NAMED_TICK_LINE:g}">{escape(text)}</text>'
                 for line, text in enumerate(name_lines)
             )
-    for side, scale in sides.items():
+    for side, scale in marks.sides.items():
         start, out, anchor = (box.left, -1, "end") if side == "left" else (end, 1, "start")
         for tick in scale.ticks:
             at_y = box.down(scale.place(tick.value))
@@ -226,17 +212,19 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Plo
                 )
     for second, upright in ((figure.x.second, False), (figure.left.second, True)):
         if second is not None:
-            more, texts_of = _second(second, sides["left"] if upright else x, box, upright=upright)
+            more, texts_of = _second(
+                second, marks.sides["left"] if upright else marks.x, box, upright=upright
+            )
             ticks += more
             texts["start" if upright else "middle"] += texts_of
     maps = "".join(
         f'<g class="tick" text-anchor="{anchor}">{text}</g>' for anchor, text in texts.items() if text
     )
-    right = f"V{box.top:g}" if "right" in sides or figure.fields else ""
+    right = f"V{box.top:g}" if figure.right is not None or figure.fields else ""
     right += f"H{box.left:g}" if figure.fields else ""
     frame = f'<path class="frame" d="M{box.left:g} {box.top:g}V{bottom:g}H{end:g}{right}"/>'
-    if figure.left.reference is not None:
-        level = strokes.short(box.down(sides["left"].place(figure.left.reference)))
+    if marks.reference is not None:
+        level = strokes.short(box.down(marks.reference))
         frame += f'<path class="reference" d="M{box.left:g} {level}H{end:g}"/>'
     if figure.highlight:
         frame = (
@@ -283,12 +271,6 @@ def _axis_labels(figure: Figure, box: PlotBox) -> str:
     return f'<g text-anchor="middle">{below}{beside}</g>'
 
 
-def _drawn(series: Series, base: Sequence[float], x: AxisScale, y: AxisScale) -> list[int]:
-    """The indices of the points that have a vertex, in the order of the path."""
-    level = [value + below for value, below in zip(series.y, base, strict=True)]
-    return [index for run in scales.runs(series.x, level, x, y) for index in run]
-
-
 def _readings_x(field: Field, x: Axis) -> str:
     """What the nodes of a map's grid are on the x axis, where they say anything."""
     texts = next((row for row in field.readings if any(row)), ("",) * len(field.x))
@@ -296,54 +278,51 @@ def _readings_x(field: Field, x: Axis) -> str:
     return "|".join(format_size(value) if x.bytes else number(value) for value in there)
 
 
-def _x_texts(series: Series, x: Axis, drawn: list[int]) -> str:
+def _x_texts(curve: CurveMarks, x: Axis) -> str:
+    values = [curve.series.x[i] for i in curve.vertices]
     if x.names:
-        return "|".join(x.names[round(series.x[i])] for i in drawn)
-    return "|".join(format_size(series.x[i]) if x.bytes else number(series.x[i]) for i in drawn)
+        return "|".join(x.names[round(value)] for value in values)
+    return "|".join(format_size(value) if x.bytes else number(value) for value in values)
 
 
-def _about(
-    series: Series, look: palette.Look, axis: Axis, x: str, drawn: list[int], rows: Rows | None
-) -> str:
+def _about(curve: CurveMarks, x: str, rows: Rows | None) -> str:
     """The attributes of a curve's group: what it is, and its values as people read them."""
+    series = curve.series
     columns = {}
     if rows is None or not rows.same:
-        columns["median"] = [number(series.y[i]) for i in drawn]
+        columns["median"] = series.y
         if series.low and series.high and series.drawn != "area":
-            columns["d1"] = [number(series.low[i]) for i in drawn]
-            columns["d9"] = [number(series.high[i]) for i in drawn]
+            columns |= {"d1": series.low, "d9": series.high}
     facts = {
-        "name": look.label,
-        "unit": unit_of(axis.label),
+        "name": curve.look.label,
+        "unit": curve.unit,
         "side": SIDES[series.side],
         "style": "" if series.style == "line" else series.style,
         "value": "" if series.value == "median" else series.value,
         "band": "" if series.band == "d1 – d9" else series.band,
         "x": x,
-        "rows": format_cores([rows.numbers[i] for i in drawn]) if rows else "",
-        **{name: "|".join(values) for name, values in columns.items()},
+        "rows": format_cores([rows.numbers[i] for i in curve.vertices]) if rows else "",
+        **{name: "|".join(number(values[i]) for i in curve.vertices) for name, values in columns.items()},
     }
     attributes = " ".join(f'data-{name}="{escape(text)}"' for name, text in facts.items() if text)
-    return f'class="series {strokes.classes(look)}" {attributes}'
+    return f'class="series {strokes.classes(curve.look)}" {attributes}'
 
 
-def _marks(figure: Figure, x: AxisScale, box: PlotBox) -> tuple[str, float]:
+def _lines(figure: Figure, x: AxisScale, box: PlotBox) -> tuple[str, float]:
     """Numbered vertical lines, their sentences below the plot; and the height of the whole figure."""
-    names = max((len(lines) for lines in strokes.wrapped(figure.x.names)), default=0)
+    names = max((len(lines) for lines in wrapped(figure.x.names)), default=0)
     y = box.top + box.height + 46 + max(0, names - 2) * strokes.NAMED_TICK_LINE
     bottom = box.top + box.height
     parts = []
     letters = math.floor((WIDTH - LEFT - 24) / LETTER)
-    visible = [index for index, mark in enumerate(figure.marks) if x.shows(mark.x)]
-    lines = [box.across(x.place(figure.marks[index].x)) for index in visible]
-    for index, at, badge in zip(visible, lines, maps.spread(lines, BADGE), strict=True):
+    for index, at, badge in line_marks(figure, x, BADGE, box.across):
         parts.append(f'<path class="mark" d="M{at:.1f} {box.top:g}V{bottom:g}"/>')
-        parts.append(_badge(index + 1, badge, box.top - 8))
+        parts.append(_badge(index, badge, box.top - 8))
     for index, mark in enumerate(figure.marks, start=1):
         parts.append(_badge(index, LEFT + 8, y + LINE - 4))
-        for line in textwrap.wrap(_unbroken(mark.text), letters) or [""]:
+        for text in textwrap.wrap(_unbroken(mark.text), letters) or [""]:
             y += LINE
-            parts.append(f'<text x="{LEFT + 22}" y="{y:g}">{escape(line)}</text>')
+            parts.append(f'<text x="{LEFT + 22}" y="{y:g}">{escape(text)}</text>')
         y += 3
     return "".join(parts), y + (6 if figure.marks else 0)
 

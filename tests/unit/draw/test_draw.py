@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from elbowroom.draw import maps, palette, scales
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.draw.files import TITLE_LETTERS, save, save_all
-from elbowroom.draw.svg import Rows, svg, unit_of
+from elbowroom.draw.marks import unit_of
+from elbowroom.draw.svg import Rows, svg
 from elbowroom.errors import UsageError
 from elbowroom.quantities import NARROW_SPACE, interval, number, rate
 
