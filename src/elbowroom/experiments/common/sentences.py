@@ -12,7 +12,7 @@ import msgspec
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import distance, nic_node
 from elbowroom.quantities import format_size
-from elbowroom.results.curves import Onset, affected, onset, regime
+from elbowroom.results.curves import Onset, affected, onset
 from elbowroom.results.judgement import Judgement
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Added, Interval, Kept
@@ -145,23 +145,6 @@ def case_key(name: str, case: Sequence[object]) -> str:
     return "-".join(map(str, (name, *case)))
 
 
-def onset_finding(
-    key: str,
-    text: str,
-    group: Sequence[PointResult],
-    onsets: tuple[Onset, Onset],
-    before: Values | None = None,
-    after: Values | None = None,
-) -> Finding:
-    """The finding of points over one axis from the onsets of both sides (communication first), with their
-    numbers between those of `before` and of `after`.
-    """
-    comm, comp = onsets
-    values = (before or {}) | onset_values("comm", comm) | onset_values("comp", comp) | (after or {})
-    ids = tuple(item.id for item in group)
-    return Finding(key=key, level=level_of(*onsets), text=text, values=values, points=ids)
-
-
 def level_of(*onsets: Onset) -> Literal["quiet", "interference", "n/a"]:
     """Whether any side suffers anywhere."""
     if all(item.worst is None for item in onsets):
@@ -217,33 +200,6 @@ def span_text(low: float, high: float, at: Callable[[float], str]) -> str:
     number, _, unit = first.partition(" ")
     same = unit.rstrip("s") == last.partition(" ")[2].rstrip("s")
     return f"{number} to {last}" if same else f"{first} to {last}"
-
-
-def regimes_over(
-    group: Sequence[PointResult],
-    peaks: dict[int, float],
-    x: Callable[[PointResult], float],
-    at: Callable[[float], str],
-) -> tuple[str, Values]:
-    """A sentence about where along an axis points are red and blue, and the places as `red` and `blue`; an
-    empty sentence where none is.
-    """
-    sentences = []
-    values: Values = {}
-    explained = {
-        "red": "both sides slow down, as they do where the memory saturates (red)",
-        "blue": "only the computation slows down, while the bandwidth is far from saturated (blue)",
-    }
-    for name, what in explained.items():
-        places = sorted(x(item) for item in group if regime(item, peaks) == name)
-        if len(places) == 1:
-            sentences.append(f"At {at(places[0])} {what}.")
-        elif places:
-            between = span_text(places[0], places[-1], at)
-            sentences.append(f"At {len(places)} of {len(group)} points ({between}) {what}.")
-        if places:
-            values[name] = ",".join(f"{place:g}" for place in places)
-    return " ".join(sentences), values
 
 
 Level = Literal["quiet", "interference", "n/a", "note"]

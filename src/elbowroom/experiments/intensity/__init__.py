@@ -7,23 +7,17 @@ from collections.abc import Sequence
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Mark
-from elbowroom.experiments.common.panels import as_flops, side_by_side, with_durations
+from elbowroom.experiments.common.panels import as_flops, with_durations
 from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.experiments.common.sentences import (
+    SideName,
     Values,
-    case_key,
     cores_text,
-    grouped,
     intensity_text,
-    kernel_name,
-    nothing,
-    onset_finding,
-    onsets,
-    place_text,
+    kept_of,
     size_text,
-    usable,
 )
-from elbowroom.experiments.experiment import Experiment
+from elbowroom.experiments.common.sweeps import Sweep, SweepCase
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
@@ -32,8 +26,6 @@ from elbowroom.results.curves import Onset, recovery
 from elbowroom.results.result import Finding, PointResult
 
 LONGER = 1.10  # memory-bound while the time per item stays within 10 % of that at the lowest intensity
-
-CaseKey = tuple[str, int, int, int, int, int]
 
 
 class Boundary(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +44,7 @@ def _intensity(item: PointResult) -> float:
     return item.arithmetic_intensity or 0.0
 
 
-def _case(item: PointResult) -> CaseKey:
+def _case(item: PointResult) -> tuple[str, int, int, int, int, int]:
     return item.kernel, item.size, item.n, item.comp_node, item.comm_node, item.comm_core
 
 
@@ -113,72 +105,64 @@ def _recovers(what: str, onset: Onset, back: float | None) -> str:
     return f"{what} is undisturbed from {intensity_text(back)} on ({worst})"
 
 
-def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
-    """Per size and placement: the boundary, and from where either side is undisturbed."""
-    findings = []
-    for case, group in grouped([item for item in usable(results) if _intensity(item)], _case).items():
-        edge = boundary(group)
-        comm, comp = onsets(group, _intensity)
-        back = {
-            side: recovery([_intensity(item) for item in group], [kept.kept for kept in kepts])
-            for side, kepts in (
-                ("comm", [item.comm for item in group]),
-                ("comp", [item.comp for item in group]),
-            )
-        }
-        network = f"network {group[0].metric} ({size_text(group[0].size)})"
-        text = (
-            f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}: "
-            f"{_leaves(edge)}; {_recovers(network, comm, back['comm'])}; "
-            f"{_recovers('the computation', comp, back['comp'])}."
-        )
-        values: Values = {
-            "memory_bound_to": edge.inside,
-            "compute_bound_from": edge.outside,
-            "ridge": edge.ridge,
-            "comm_recovers_from": back["comm"],
-            "comp_recovers_from": back["comp"],
-        }
-        findings.append(onset_finding(case_key("intensity", case), text, group, (comm, comp), values))
-    return tuple(findings) or (nothing("intensity", "Arithmetic intensity"),)
+def _back(case: SweepCase, side: SideName) -> float | None:
+    """From which intensity a side is undisturbed."""
+    return recovery([_intensity(item) for item in case.group], [kept_of(item, side) for item in case.group])
 
 
-def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
-    """Per size and placement: network on the left axis, computing rate on the right one, over flop/B; then
-    durations (Fig. 7).
-    """
-    drawn: list[Figure] = []
-    for case, group in grouped([item for item in usable(results) if _intensity(item)], _case).items():
-        edge = boundary(group)
-        lines = []
-        if edge.outside is not None:
-            lines.append(Mark(x=edge.outside, text="computation no longer memory-bound"))
-        back = recovery([_intensity(item) for item in group], [item.comm.kept for item in group])
-        if back is not None and back > min(_intensity(item) for item in group):
-            lines.append(Mark(x=back, text="communication undisturbed from here"))
-        rates = side_by_side(
-            case_key("intensity", case),
-            f"Network {group[0].metric} ({size_text(group[0].size)}) over the arithmetic intensity of "
-            f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}",
-            Axis(label="Arithmetic intensity (flop/B)", scale="log2"),
-            group,
-            _intensity,
-            comm=f"network {group[0].metric}",
-            right=Axis(label="Computing rate (Mflop/s)", scale="log10"),
-            comp_transform=as_flops,
-            lines=lines,
-        )
-        drawn += with_durations(rates, group, _intensity)
-    return tuple(drawn)
+def _finding(case: SweepCase) -> Finding:
+    """The boundary, and from where either side is undisturbed."""
+    edge = boundary(case.group)
+    comm, comp = case.onsets
+    comm_back, comp_back = _back(case, "comm"), _back(case, "comp")
+    network = f"network {case.first.metric} ({size_text(case.first.size)})"
+    text = (
+        f"{case.kernel} on {cores_text(case.first.n)}, {case.place}: {_leaves(edge)}; "
+        f"{_recovers(network, comm, comm_back)}; {_recovers('the computation', comp, comp_back)}."
+    )
+    values: Values = {
+        "memory_bound_to": edge.inside,
+        "compute_bound_from": edge.outside,
+        "ridge": edge.ridge,
+        "comm_recovers_from": comm_back,
+        "comp_recovers_from": comp_back,
+    }
+    return case.finding(text, values)
 
 
-EXPERIMENT = Experiment(
-    name="intensity",
+def _panels(case: SweepCase) -> tuple[Figure, ...]:
+    """Network on the left axis, computing rate on the right one, over flop/B; then durations (Fig. 7)."""
+    lines = []
+    edge, back = boundary(case.group), _back(case, "comm")
+    if edge.outside is not None:
+        lines.append(Mark(x=edge.outside, text="computation no longer memory-bound"))
+    if back is not None and back > min(map(_intensity, case.group)):
+        lines.append(Mark(x=back, text="communication undisturbed from here"))
+    network = f"Network {case.first.metric} ({size_text(case.first.size)})"
+    rates = case.panel(
+        f"{network} over the arithmetic intensity of {case.kernel} on {cores_text(case.first.n)}",
+        Axis(label="Arithmetic intensity (flop/B)", scale="log2"),
+        comm=f"network {case.first.metric}",
+        right=Axis(label="Computing rate (Mflop/s)", scale="log10"),
+        comp_transform=as_flops,
+        lines=lines,
+    )
+    return with_durations(rates, case.group, _intensity)
+
+
+EXPERIMENT = Sweep(
+    "intensity",
+    "Arithmetic intensity",
+    _case,
+    _intensity,
+    intensity_text,
+    takes=lambda item: bool(_intensity(item)),
+).experiment(
+    _finding,
+    _panels,
     question=(
         "Up to which arithmetic intensity is the computation memory-bound, and from which one "
         "does communication recover?"
     ),
     expand=expand,
-    findings=findings,
-    figures=figures,
 )

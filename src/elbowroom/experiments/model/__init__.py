@@ -5,41 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elbowroom.draw.figure import Figure
-from elbowroom.experiments.common.panels import CORES, cores_of, side_by_side
+from elbowroom.experiments.common.panels import CORES, cores_of
 from elbowroom.experiments.common.points import machine_notes, with_notes
-from elbowroom.experiments.common.sentences import (
-    Values,
-    case_key,
-    cores_text,
-    grouped,
-    kernel_name,
-    nothing,
-    onset_finding,
-    onsets,
-    place_text,
-    regimes_over,
-    suffers,
-    usable,
-)
-from elbowroom.experiments.experiment import Experiment
+from elbowroom.experiments.common.sentences import Values, cores_text
+from elbowroom.experiments.common.sweeps import Sweep, SweepCase
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.points.point import Expansion, Note
-from elbowroom.results.curves import highest
 from elbowroom.results.result import Finding, PointResult
 
-CaseKey = tuple[str | int, ...]
 
-
-def _case(item: PointResult) -> CaseKey:
+def _case(item: PointResult) -> tuple[str | int, ...]:
     case = item.kernel, item.size, item.comp_node, item.comm_node
     return (*case, item.n_other) if item.n_other else case
 
 
-def _place(item: PointResult, machine: Machine) -> str:
-    other = f", {cores_text(item.n_other)} of them of the other socket" if item.n_other else ""
-    return place_text(item, machine) + other
+def _place(case: SweepCase) -> str:
+    n_other = case.first.n_other
+    return case.place + (f", {cores_text(n_other)} of them of the other socket" if n_other else "")
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
@@ -79,46 +63,28 @@ def _peak(group: Sequence[PointResult]) -> tuple[Values, str]:
     return values, "; ".join(parts)
 
 
-def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
-    """Peaks of the bandwidths, the cores from which each side suffers, and the regimes, per placement."""
-    findings = []
-    highest_rates = highest(usable(results))
-    for case, group in grouped(usable(results), _case).items():
-        comm, comp = onsets(group, cores_of)
-        values, peaks = _peak(group)
-        regimes, places = regimes_over(group, highest_rates, cores_of, cores_text)
-        text = (
-            f"{kernel_name(group[0].kernel)}, {_place(group[0], machine)}: "
-            f"{peaks or 'no bandwidth was measured'}. "
-            f"{suffers('Reception', comm, cores_text)} {suffers('The computation', comp, cores_text)} "
-            f"{regimes}"
-        ).rstrip()
-        findings.append(onset_finding(case_key("model", case), text, group, (comm, comp), values, places))
-    return tuple(findings) or (nothing("model", "Memory bandwidths"),)
+def _finding(case: SweepCase) -> Finding:
+    """Peaks of the bandwidths, the cores from which each side suffers, and the regimes."""
+    values, peaks = _peak(case.group)
+    regimes, places = case.regimes()
+    text = (
+        f"{case.kernel}, {_place(case)}: {peaks or 'no bandwidth was measured'}. "
+        f"{case.suffers('Reception')} {regimes}"
+    ).rstrip()
+    return case.finding(text, values, places)
 
 
-def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
-    """Per placement: network bandwidth on the left axis, memory bandwidth of all cores on the right one."""
-    return tuple(
-        side_by_side(
-            case_key("model", case),
-            f"{kernel_name(group[0].kernel)} and reception: {_place(group[0], machine)}",
-            CORES,
-            group,
-            cores_of,
-            comm="reception",
-        )
-        for case, group in grouped(usable(results), _case).items()
-    )
+def _panels(case: SweepCase) -> tuple[Figure, ...]:
+    """Network bandwidth on the left axis, memory bandwidth of all cores on the right one."""
+    return (case.panel(f"{case.kernel} and reception: {_place(case)}", CORES, comm="reception"),)
 
 
-EXPERIMENT = Experiment(
-    name="model",
+EXPERIMENT = Sweep("model", "Memory bandwidths", _case, cores_of, cores_text).experiment(
+    _finding,
+    _panels,
     question=(
         "How do computation and communication share the memory bandwidth, for every number of "
         "cores and every placement?"
     ),
     expand=expand,
-    findings=findings,
-    figures=figures,
 )

@@ -148,7 +148,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
     """The panels of Figure 5: those of `cores`, one per placement and size; the network alone by node."""
-    return (*cores.figures(results, machine), *node_figures(usable(results), machine))
+    return (*cores.EXPERIMENT.figures(results, machine), *node_figures(usable(results), machine))
 
 
 EXPERIMENT = Experiment(

@@ -8,22 +8,19 @@ from typing import Literal
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure
-from elbowroom.experiments.common.panels import SIZES, as_bandwidth, kept_figure, side_by_side, size_of
+from elbowroom.experiments.common.panels import SIZES, as_bandwidth, kept_figure, size_of
 from elbowroom.experiments.common.sentences import (
     Values,
     cores_text,
-    grouped,
     hit,
     interval_values,
     kept_text,
     kernel_name,
     nothing,
-    onset_finding,
-    onsets,
     size_text,
-    suffers,
     usable,
 )
+from elbowroom.experiments.common.sweeps import Sweep, SweepCase
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand
@@ -34,11 +31,12 @@ from elbowroom.results.family import SIDES, SideName, chance_text, losing_sides
 from elbowroom.results.quiet import ANSWER, controls
 from elbowroom.results.result import Finding, PointResult
 
+SWEEP = Sweep("quick", "Interference", lambda item: (item.kernel, item.n), size_of, size_text)
 
-def _curves(results: Sequence[PointResult]) -> dict[tuple[str, int], list[PointResult]]:
-    """Results by kernel and n; kernels with most sizes first."""
-    groups = grouped(usable(results), lambda item: (item.kernel, item.n))
-    return dict(sorted(groups.items(), key=lambda entry: -len(entry[1])))
+
+def _curves(results: Sequence[PointResult], machine: Machine) -> list[SweepCase]:
+    """Results by kernel and n, over the size; kernels with most sizes first."""
+    return sorted(SWEEP.cases(results, machine), key=lambda case: -len(case.group))
 
 
 def _who(item: PointResult) -> tuple[str, Literal["quiet", "interference"]]:
@@ -133,7 +131,7 @@ def _least(item: PointResult) -> float:
     return min(kept.value for side in (item.comp, item.comm) if (kept := side.kept) is not None)
 
 
-def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:  # noqa: ARG001
+def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
     """The answer, the sizes from which each side suffers, and each kernel beside its extreme sizes."""
     points = _measured(results)
     if not points:
@@ -142,15 +140,11 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     losing = losing_sides(planned)
     findings = [_answer(planned, losing) if planned else nothing("answer", "Interference")]
     peaks = highest(points)
-    for (kernel, n), group in _curves(points).items():
+    for case in _curves(points, machine):
+        group = case.group
         if len(group) >= 3:
-            comm, comp = onsets(group, size_of)
-            text = (
-                f"By message size, {kernel_name(kernel)} on {cores_text(n)}: "
-                f"{suffers('the communication', comm, size_text)} "
-                f"{suffers('The computation', comp, size_text)}"
-            )
-            finding = onset_finding(f"onset-{kernel}-n{n}", text, group, (comm, comp))
+            text = f"By message size, {case.kernel} on {cores_text(case.first.n)}: {case.suffers()}"
+            finding = case.finding(text, key=f"onset-{case.first.kernel}-n{case.first.n}")
             if not losing.intersection((item.id, side) for item in group for side in SIDES):
                 finding = msgspec.structs.replace(finding, level="note")
             findings.append(finding)
@@ -196,22 +190,21 @@ def _contrast(points: Sequence[PointResult]) -> Finding | None:
     return Finding(key="contrast", level="note", text=text, points=ids)
 
 
-def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
+def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
     """Bandwidths over message size, and what each side kept."""
     drawn = []
-    for (kernel, n), group in _curves(results).items():
-        if len(group) < 3:
+    for case in _curves(results, machine):
+        if len(case.group) < 3:
             continue
-        beside = f"{kernel_name(kernel)} on {plural(n, 'core')}"
+        kernel, n = case.values
+        beside = f"{case.kernel} on {plural(case.first.n, 'core')}"
         title = f"What each side keeps beside the other: {beside}"
-        drawn.append(kept_figure(f"kept-{kernel}-n{n}", title, SIZES, group, size_of))
+        drawn.append(kept_figure(f"kept-{kernel}-n{n}", title, SIZES, case.group, size_of))
         drawn.append(
-            side_by_side(
-                f"rates-{kernel}-n{n}",
+            case.panel(
                 f"Alone and together: {beside}",
                 SIZES,
-                group,
-                size_of,
+                f"rates-{kernel}-n{n}",
                 comm="communication",
                 left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
                 comm_transform=as_bandwidth,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from elbowroom.draw.figure import Axis, Figure, Mark
 from elbowroom.experiments.common.panels import (
@@ -12,25 +12,11 @@ from elbowroom.experiments.common.panels import (
     kept_figure,
     marks,
     per_core,
-    side_by_side,
     size_of,
 )
 from elbowroom.experiments.common.points import machine_notes, with_notes
-from elbowroom.experiments.common.sentences import (
-    Values,
-    case_key,
-    cores_text,
-    grouped,
-    kernel_name,
-    nothing,
-    onset_finding,
-    onsets,
-    place_text,
-    size_text,
-    suffers,
-    usable,
-)
-from elbowroom.experiments.experiment import Experiment
+from elbowroom.experiments.common.sentences import Values, case_key, cores_text, nothing, size_text
+from elbowroom.experiments.common.sweeps import Sweep, SweepCase
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
@@ -39,10 +25,8 @@ from elbowroom.points.point import Expansion, Note
 from elbowroom.results.curves import LatencyJump, steps
 from elbowroom.results.result import Finding, PointResult
 
-CaseKey = tuple[str, int, int, int, int]
 
-
-def _case(item: PointResult) -> CaseKey:
+def _case(item: PointResult) -> tuple[str, int, int, int, int]:
     return item.kernel, item.n, item.comp_node, item.comm_node, item.comm_core
 
 
@@ -66,12 +50,11 @@ def switches(results: Sequence[PointResult]) -> tuple[LatencyJump, ...]:
     return steps([item.size for item, _ in alone], [as_latency(item, summary) for item, summary in alone])
 
 
-def _alone(case: CaseKey, group: Sequence[PointResult]) -> Finding:
+def _alone(case: SweepCase) -> Finding:
     """What communication reaches where nothing computes: latency of the smallest message, best bandwidth."""
-    measured = [(item, item.comm.alone) for item in group if item.comm.alone is not None]
-    key = case_key("sizes", case)
+    measured = [(item, item.comm.alone) for item in case.group if item.comm.alone is not None]
     if not measured:
-        return nothing(key, "Communication alone")
+        return nothing(case.key(), "Communication alone")
     first, quickest = min(measured, key=lambda pair: pair[0].size)
     best, fastest = max(measured, key=lambda pair: as_bandwidth(*pair)[0])
     latency, bandwidth = as_latency(first, quickest).median, as_bandwidth(best, fastest)[0]
@@ -80,7 +63,8 @@ def _alone(case: CaseKey, group: Sequence[PointResult]) -> Finding:
         f"at most {bandwidth:.0f} MB/s, at {size_text(best.size)}."
     )
     values: Values = {"latency_us": latency, "bandwidth": bandwidth, "best_size": best.size}
-    return Finding(key=key, level="note", text=text, values=values, points=tuple(item.id for item in group))
+    ids = tuple(item.id for item in case.group)
+    return Finding(key=case.key(), level="note", text=text, values=values, points=ids)
 
 
 def _switch(group: Sequence[PointResult]) -> Finding:
@@ -114,64 +98,52 @@ def _factor(step: LatencyJump) -> str:
     )
 
 
-def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
-    """The size from which each side suffers, per number of cores; the protocol switch in latencies alone."""
-    findings = []
-    groups = grouped(usable(results), _case)
-    for case, group in groups.items():
-        if group[0].kernel == NONE:
-            findings.append(_alone(case, group))
-            continue
-        comm, comp = onsets(group, size_of)
-        text = (
-            f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}: "
-            f"{suffers('the communication', comm, size_text)} {suffers('The computation', comp, size_text)}"
-        )
-        after: Values = {"n": group[0].n}
-        findings.append(onset_finding(case_key("sizes", case), text, group, (comm, comp), after=after))
-    # The latency alone does not depend on the kernel or on n: one curve per place is enough.
-    places: dict[tuple[int, int], Sequence[PointResult]] = {}
-    for group in groups.values():
-        places.setdefault((group[0].comm_node, group[0].comm_core), group)
-    findings += [_switch(group) for group in places.values()]
-    return tuple(findings) or (nothing("sizes", "Message sizes"),)
+def _finding(case: SweepCase) -> Finding:
+    """The size from which each side suffers; what communication reaches alone, where nothing computes."""
+    if case.first.kernel == NONE:
+        return _alone(case)
+    text = f"{_beside(case)}: {case.suffers()}"
+    return case.finding(text, after={"n": case.first.n})
 
 
-def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
-    """Per number of cores: network and memory bandwidth over the size; what each side kept."""
-    drawn = []
-    for case, group in grouped(usable(results), _case).items():
-        lines = [*marks(*onsets(group, size_of))]
-        lines += [Mark(x=float(step.after), text="jump of the latency alone") for step in switches(group)]
-        beside = (
-            f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}"
-        )
-        computes = group[0].kernel != NONE
-        where = f"beside {beside}" if computes else f"alone, {place_text(group[0], machine)}"
-        drawn.append(
-            side_by_side(
-                case_key("sizes", case),
-                f"Network bandwidth over message size {where}",
-                SIZES,
-                group,
-                size_of,
-                comm="network bandwidth",
-                left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
-                comm_transform=as_bandwidth,
-                comp_transform=per_core,
-                lines=lines,
-            )
-        )
-        if computes:
-            title = f"What each side keeps beside the other: {beside}"
-            drawn.append(kept_figure(case_key("sizes-kept", case), title, SIZES, group, size_of))
-    return tuple(drawn)
+def _beside(case: SweepCase) -> str:
+    return f"{case.kernel} on {cores_text(case.first.n)}, {case.place}"
 
 
-EXPERIMENT = Experiment(
-    name="sizes",
+def _switches(cases: Sequence[SweepCase]) -> list[Finding]:
+    """The protocol switch in latencies alone. They do not depend on the kernel or on n: one curve per place
+    is enough.
+    """
+    places: dict[tuple[int, int], SweepCase] = {}
+    for case in cases:
+        places.setdefault((case.first.comm_node, case.first.comm_core), case)
+    return [_switch(case.group) for case in places.values()]
+
+
+def _panels(case: SweepCase) -> Iterator[Figure]:
+    """Network and memory bandwidth over the size; what each side kept."""
+    lines = [*marks(*case.onsets)]
+    lines += [Mark(x=float(step.after), text="jump of the latency alone") for step in switches(case.group)]
+    computes = case.first.kernel != NONE
+    where = f"beside {_beside(case)}" if computes else f"alone, {case.place}"
+    yield case.panel(
+        f"Network bandwidth over message size {where}",
+        SIZES,
+        comm="network bandwidth",
+        left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
+        comm_transform=as_bandwidth,
+        comp_transform=per_core,
+        lines=lines,
+    )
+    if computes:
+        title = f"What each side keeps beside the other: {_beside(case)}"
+        yield kept_figure(case.key("sizes-kept"), title, SIZES, case.group, size_of)
+
+
+EXPERIMENT = Sweep("sizes", "Message sizes", _case, size_of, size_text).experiment(
+    _finding,
+    _panels,
+    _switches,
     question="From which message size does each side suffer, and where does the library switch protocols?",
     expand=expand,
-    findings=findings,
-    figures=figures,
 )
