@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from elbowroom.experiments.plans import Overrides
+from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import UnitGroup
 from elbowroom.measure.source import Where
@@ -46,3 +47,15 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...]
     budget: float = 0.0
     builds: tuple[str, ...] = ()
+
+
+
+def start_of(prepared: Prepared, what: str, seconds: float | None = None) -> PlannedStart:
+    """A plan on a machine as a start; `seconds`: a limit of its time."""
+    limit = prepared.seconds if seconds is None else seconds
+    return PlannedStart(
+        what=f"{what}: {len(prepared.expansion.points)} points, {prepared.plan.repetitions} repetitions each",
+        commands=prepared.commands,
+        times=max(1, len(prepared.commands)),
+        seconds=min(prepared.seconds, limit),
+    )

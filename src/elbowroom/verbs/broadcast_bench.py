@@ -19,7 +19,7 @@ from elbowroom.verbs.run_options import Launching, launcher_help, out_option, sp
 if TYPE_CHECKING:
     from elbowroom.broadcast.measured import BroadcastEntry, Case, Time
     from elbowroom.launch.executables import Job
-    from elbowroom.measure.planned_starts import PlannedStart
+    from elbowroom.launch.planned_starts import PlannedStart
 
 WAYS = 4
 """A tree, and MPI's three ways beside it."""
@@ -90,7 +90,7 @@ class BenchBroadcasts(Verb):
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program; the time is a guess: that of a network in which a rank sends GUESSED_RATE."""
         from elbowroom.launch.executables import BROADCAST_BENCH, bench_launch
-        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.launch.planned_starts import PlannedStart
 
         cases, job = self._cases()
         turns = sum(case.repeat for case in cases)

@@ -24,8 +24,8 @@ from elbowroom.verbs.run_options import (
 )
 
 if TYPE_CHECKING:
+    from elbowroom.launch.planned_starts import PlannedStart
     from elbowroom.measure.adaptive import AdaptiveResult
-    from elbowroom.measure.planned_starts import PlannedStart
     from elbowroom.measure.prepared import Request
     from elbowroom.verbs.model_file import Model
     from elbowroom.verbs.run_folder import Run
@@ -152,7 +152,7 @@ class Calibrate(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The points of the plan that it would measure at most."""
-        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.launch.planned_starts import PlannedStart
         from elbowroom.verbs.run import dry_run
 
         launching, virtual = self.launching, self.virtual

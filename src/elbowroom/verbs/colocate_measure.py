@@ -20,9 +20,9 @@ from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function
 from elbowroom.verbs.run_options import Launching, out_option, timeout_option
 
 if TYPE_CHECKING:
+    from elbowroom.launch.planned_starts import PlannedStart
     from elbowroom.launch.topologies import KernelRate
     from elbowroom.machine.topology import Machine
-    from elbowroom.measure.planned_starts import PlannedStart
     from elbowroom.models.fit import FitDocument
     from elbowroom.models.load import LoadRow
     from elbowroom.models.run_data import FitData
@@ -311,7 +311,7 @@ class CalibrateForJobs(Verb):
             return model
 
     def planned_starts(self) -> Iterator[PlannedStart]:
-        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.launch.planned_starts import PlannedStart
 
         _, probe, machine = self._place()
         cores, starts = self._cores(machine)

@@ -23,7 +23,7 @@ from elbowroom.errors import UsageError
 from elbowroom.verbs.dry_runs import print_planned
 
 if TYPE_CHECKING:
-    from elbowroom.measure.planned_starts import PlannedStart
+    from elbowroom.launch.planned_starts import PlannedStart
 
 _DECLARED, _INCLUDED = "declared", "included"
 _PLAIN_TYPES = {"int": int, "float": float}
@@ -321,7 +321,7 @@ class Verb(Options):
 
     def planned(self) -> Any:
         """What would be built and started, and for how long: what a dry run returns in place of `do`."""
-        from elbowroom.measure.planned_starts import plan_starts
+        from elbowroom.launch.planned_starts import plan_starts
 
         return plan_starts(self.planned_starts)
 

@@ -22,7 +22,7 @@ from elbowroom.verbs.profile import RecordProfile
 from elbowroom.verbs.run_options import ProfiledProgram, out_option
 
 if TYPE_CHECKING:
-    from elbowroom.measure.planned_starts import PlannedStart
+    from elbowroom.launch.planned_starts import PlannedStart
     from elbowroom.verbs.diagnosis import Diagnosis, StepFacts
 
 LITTLE = 0.05
@@ -145,7 +145,7 @@ class Diagnose(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program, what measures the model, and the program in both setups."""
-        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.launch.planned_starts import PlannedStart
         from elbowroom.verbs.diagnosis import new_folder, planned_model
         from elbowroom.verbs.verify_advice import REPETITIONS
 

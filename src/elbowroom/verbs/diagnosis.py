@@ -22,8 +22,8 @@ from elbowroom.cli.console import chatter
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.launch.launch_line import LAUNCHERS, WRAPPERS
+from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.measure.campaign import Stopped, default_out, stopped_by_signals
-from elbowroom.measure.planned_starts import PlannedStart
 from elbowroom.models.curves import Shape
 from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import (

@@ -9,7 +9,7 @@ from elbowroom.cli.console import print_wrapped
 from elbowroom.quantities import duration
 
 if TYPE_CHECKING:
-    from elbowroom.measure.planned_starts import PlannedStart, PlannedStarts
+    from elbowroom.launch.planned_starts import PlannedStart, PlannedStarts
 
 
 def print_builds(builds: Sequence[str]) -> None:

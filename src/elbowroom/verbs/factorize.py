@@ -17,7 +17,7 @@ from elbowroom.verbs.declaration import Verb, dry_run_option, included, option
 
 if TYPE_CHECKING:
     from elbowroom.broadcast.factorizations import FactorizationDocument, StepTimes
-    from elbowroom.measure.planned_starts import PlannedStart
+    from elbowroom.launch.planned_starts import PlannedStart
 
 BLOCK = 320
 """Rows of a tile, where neither an option nor a file of times says it."""
@@ -90,7 +90,7 @@ class Factorize(Verb):
         """The kernels, where their times are not given, and the simulator."""
         from elbowroom.launch import build
         from elbowroom.launch.executables import FIRST_GUESS, times_command
-        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.launch.planned_starts import PlannedStart
 
         if self.times is None:
             what = "the kernels of a factorization on one core; the time is a first guess"

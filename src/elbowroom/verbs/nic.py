@@ -13,7 +13,7 @@ from elbowroom.verbs.declaration import Options, Verb, command_argument, dry_run
 
 if TYPE_CHECKING:
     from elbowroom.launch.nic import NicSettings
-    from elbowroom.measure.planned_starts import PlannedStart
+    from elbowroom.launch.planned_starts import PlannedStart
 
 
 def _ranks_option(**settings: Any) -> Any:
@@ -95,7 +95,7 @@ class Run(Verb):
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program."""
         from elbowroom.launch.nic import prepare
-        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.launch.planned_starts import PlannedStart
 
         line = prepare(self.command, self._settings()).line()
         yield PlannedStart(what="the program, behind the NIC", commands=(line,))

@@ -33,8 +33,8 @@ from elbowroom.version import __version__
 
 if TYPE_CHECKING:
     from elbowroom.launch.nic import NicSettings
+    from elbowroom.launch.planned_starts import PlannedStart
     from elbowroom.launch.recorder import RecordedCommand
-    from elbowroom.measure.planned_starts import PlannedStart
     from elbowroom.profile.analysis import Analysis
     from elbowroom.profile.profile import Profile
     from elbowroom.profile.summary import EmulatedNic, MemoryTraffic, ProfileSummary
@@ -137,7 +137,7 @@ class RecordProfile(Verb):
         return Profiled(where, document)
 
     def planned_starts(self) -> Iterator[PlannedStart]:
-        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.launch.planned_starts import PlannedStart
 
         prepared = self._prepared(Path(self.out), self.emulated.settings())
         yield PlannedStart(what="the program, with the profiler", commands=(prepared.line(),))

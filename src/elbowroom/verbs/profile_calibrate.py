@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from elbowroom.launch.executables import Job
     from elbowroom.launch.launcher import Launch
     from elbowroom.launch.nic import NicSettings
-    from elbowroom.measure.planned_starts import PlannedStart
+    from elbowroom.launch.planned_starts import PlannedStart
     from elbowroom.profile.curve import Calibration, Case
 
 MOST_RANKS = 1024
@@ -74,7 +74,7 @@ class CalibrateNic(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         from elbowroom.launch.executables import NETWORK_BENCH, bench_launch
-        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.launch.planned_starts import PlannedStart
 
         nic = self.emulation.settings()
         cases, job = self._cases(nic)

@@ -36,7 +36,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     "dry-run": ("what a run would do: what `run --dry-run --json` prints", "verbs.run:DryRun"),
     "planned-starts": (
         "what would be built and started: what other commands print with --dry-run --json",
-        "measure.planned_starts:PlannedStarts",
+        "launch.planned_starts:PlannedStarts",
     ),
     "error": ("error: what a command that fails prints with --json", "errors:ErrorDocument"),
     "explanation": ("explanation: what `explain --json` prints", "explain.explanation:Explanation"),

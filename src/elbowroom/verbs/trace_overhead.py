@@ -28,8 +28,8 @@ from elbowroom.verbs.run_options import out_option, share_of_percent, split_list
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
+    from elbowroom.launch.planned_starts import PlannedStart
     from elbowroom.launch.recorder import Adapter
-    from elbowroom.measure.planned_starts import PlannedStart
     from elbowroom.measure.progress import Progress
     from elbowroom.measure.recording_cost import CategoryRuns, FlushRuns, Step
     from elbowroom.trace.flushes import FlushCosts
@@ -165,7 +165,7 @@ class MeasureOverhead(Verb):
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program with each set of categories."""
         from elbowroom.launch import build
-        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.launch.planned_starts import PlannedStart
         from elbowroom.trace import overhead
 
         self._check()
@@ -290,7 +290,7 @@ class MeasureFlushes(Verb):
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program with flushes and without."""
         from elbowroom.launch import build
-        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.launch.planned_starts import PlannedStart
         from elbowroom.measure.recording_cost import check_runs
 
         check_runs(self.repeat, self.compared.metric)

@@ -25,8 +25,8 @@ from elbowroom.verbs.trace_tables import MANY, print_rest, print_sentences, span
 
 if TYPE_CHECKING:
     from elbowroom.launch import recorder
+    from elbowroom.launch.planned_starts import PlannedStart
     from elbowroom.launch.recorder import Adapter, Policy, RecordedCommand, TraceClock
-    from elbowroom.measure.planned_starts import PlannedStart
 
 SYNC_SECONDS = 10.0
 """Between comparisons of clocks at barriers, by default: some 0.2 us of drift."""
@@ -201,7 +201,7 @@ class RecordTrace(Verb):
         )
 
     def planned_starts(self) -> Iterator[PlannedStart]:
-        from elbowroom.measure.planned_starts import PlannedStart
+        from elbowroom.launch.planned_starts import PlannedStart
 
         prepared = self._prepared(self._settings())
         yield PlannedStart(what="the program, with the recorder", commands=(prepared.line(),))

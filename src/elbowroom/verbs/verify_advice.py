@@ -10,10 +10,10 @@ from elbowroom.advise.advice import Advice
 from elbowroom.advise.verification import Compared
 from elbowroom.cli.console import chatter
 from elbowroom.errors import UsageError
+from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.measure import program_times, verify
 from elbowroom.measure.campaign import default_out
-from elbowroom.measure.planned_starts import PlannedStart, start_of
-from elbowroom.measure.prepared import Request
+from elbowroom.measure.prepared import Request, start_of
 from elbowroom.measure.source import choose
 from elbowroom.verbs.advise_tables import print_compared
 from elbowroom.verbs.declaration import Verb, argument, function_of, included

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from elbowroom.launch import native
-from elbowroom.measure.prepared import Prepared
 
 
 class PlannedStart(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,14 +36,3 @@ def plan_starts(find: Callable[[], Iterable[PlannedStart]]) -> PlannedStarts:
     with native.dry_run() as missing:
         starts = tuple(find())
     return PlannedStarts(builds=tuple(missing), starts=starts)
-
-
-def start_of(prepared: Prepared, what: str, seconds: float | None = None) -> PlannedStart:
-    """A plan on a machine as a start; `seconds`: a limit of its time."""
-    limit = prepared.seconds if seconds is None else seconds
-    return PlannedStart(
-        what=f"{what}: {len(prepared.expansion.points)} points, {prepared.plan.repetitions} repetitions each",
-        commands=prepared.commands,
-        times=max(1, len(prepared.commands)),
-        seconds=min(prepared.seconds, limit),
-    )
