@@ -49,7 +49,6 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     builds: tuple[str, ...] = ()
 
 
-
 def start_of(prepared: Prepared, what: str, seconds: float | None = None) -> PlannedStart:
     """A plan on a machine as a start; `seconds`: a limit of its time."""
     limit = prepared.seconds if seconds is None else seconds

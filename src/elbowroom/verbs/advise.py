@@ -12,7 +12,11 @@ import msgspec
 
 from elbowroom.cli.console import print_json
 from elbowroom.cli.options import NOISY, REPEAT, Output
+from elbowroom.documents import encode, parse_toml
+from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
+from elbowroom.files import read_text, write_atomically
+from elbowroom.verbs.advise_tables import print_advice
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, included, option
 from elbowroom.verbs.run_options import MODEL, Launching, Virtual, out_option, seed_option, timeout_option
 
@@ -103,8 +107,6 @@ class Advise(Verb):
 
     def print(self, result: Advice | GpuAdvice) -> None:
         """The advice, and the name of its file."""
-        from elbowroom.verbs.advise_tables import print_advice
-
         print_advice(result)
         if self.out is not None:
             click.echo(self.out)
@@ -170,8 +172,6 @@ def load_gpu_job(path: Path | str) -> GpuJob | None:
     UsageError tells field, value and hint of what is wrong.
     """
     from elbowroom.advise.gpu_job import decode, is_gpu_job
-    from elbowroom.documents import parse_toml
-    from elbowroom.files import read_text
 
     where = Path(path)
     text = read_text(where, field="job", hint="name a TOML file, see `elbowroom help advise`")
@@ -207,9 +207,6 @@ def save(advice: Advice | GpuAdvice, path: Path) -> None:
     """
     from elbowroom.advise.advice import ADVICE_FORMAT, Advice
     from elbowroom.advise.gpu_advisor import nccl_tuner
-    from elbowroom.documents import encode
-    from elbowroom.draw.files import save_panels
-    from elbowroom.files import write_atomically
 
     ending = path.suffix.lower()
     if not isinstance(advice, Advice):

@@ -11,7 +11,9 @@ import click
 
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import FIGURE, REPEAT
+from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
+from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.quantities import format_size, number, parse_cores, parse_size
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
 from elbowroom.verbs.run_options import Launching, launcher_help, out_option, split_list
@@ -19,7 +21,6 @@ from elbowroom.verbs.run_options import Launching, launcher_help, out_option, sp
 if TYPE_CHECKING:
     from elbowroom.broadcast.measured import BroadcastEntry, Case, Time
     from elbowroom.launch.executables import Job
-    from elbowroom.launch.planned_starts import PlannedStart
 
 WAYS = 4
 """A tree, and MPI's three ways beside it."""
@@ -90,7 +91,6 @@ class BenchBroadcasts(Verb):
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program; the time is a guess: that of a network in which a rank sends GUESSED_RATE."""
         from elbowroom.launch.executables import BROADCAST_BENCH, bench_launch
-        from elbowroom.launch.planned_starts import PlannedStart
 
         cases, job = self._cases()
         turns = sum(case.repeat for case in cases)
@@ -170,7 +170,6 @@ def save(entries: list[BroadcastEntry], path: Path) -> None:
     one of each.
     """
     from elbowroom.broadcast.measured import broadcast_figures
-    from elbowroom.draw.files import save_panels
 
     _check_drawable([entry.size for entry in entries], [entry.ranks for entry in entries], path)
     figures = broadcast_figures(entries)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+import msgspec
+
 from elbowroom.broadcast.simulated import (
     MOST_RECIPIENTS,
     PLATFORMS,
@@ -22,6 +24,7 @@ from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.errors import UsageError
 from elbowroom.files import read_document
+from elbowroom.launch import build
 from elbowroom.quantities import format_size, number, parse_bandwidth, parse_size
 from elbowroom.verbs.declaration import Options, Verb, included, option
 from elbowroom.verbs.run_options import out_option, parse_sizes
@@ -106,7 +109,7 @@ class SimulateBroadcast(Verb):
         """The time of one broadcast. Where SimGrid is not installed, the time of a star is what the library's
         cost model predicts; MachineError for other platforms, which only SimGrid knows.
         """
-        from elbowroom.launch import build, executables
+        from elbowroom.launch import executables
 
         request = self._request()
         if request.platform != "star" or build.has_simgrid():
@@ -324,8 +327,6 @@ class TuneBroadcasts(Verb):
 
 def tune_broadcasts(network: Network, sizes: Sequence[int], recipients: Sequence[int]) -> NetworkDocument:
     """For each size and number of recipients the tree, segment and window of the least predicted time."""
-    import msgspec
-
     from elbowroom.broadcast.network import NetworkDocument, TunedBroadcast
     from elbowroom.launch import executables
 

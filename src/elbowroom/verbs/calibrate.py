@@ -6,12 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from elbowroom.cli.console import chatter, console, new_table, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.errors import UsageError
 from elbowroom.files import check_writable
+from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.quantities import duration
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option, request_of
+from elbowroom.verbs.model_tables import calibration_line, shape_line
+from elbowroom.verbs.run import dry_run
 from elbowroom.verbs.run_options import (
     Launching,
     PlanChanges,
@@ -22,9 +27,9 @@ from elbowroom.verbs.run_options import (
     share_of_percent,
     timeout_option,
 )
+from elbowroom.verbs.run_tables import machine_line
 
 if TYPE_CHECKING:
-    from elbowroom.launch.planned_starts import PlannedStart
     from elbowroom.measure.adaptive import AdaptiveResult
     from elbowroom.measure.prepared import Request
     from elbowroom.verbs.model_file import Model
@@ -152,9 +157,6 @@ class Calibrate(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The points of the plan that it would measure at most."""
-        from elbowroom.launch.planned_starts import PlannedStart
-        from elbowroom.verbs.run import dry_run
-
         launching, virtual = self.launching, self.virtual
         prepared = dry_run(
             self.plan,
@@ -177,8 +179,6 @@ class Calibrate(Verb):
 
     def document(self, result: Calibrated) -> Any:
         """How it went, the files and the model."""
-        import msgspec
-
         from elbowroom.measure.adaptive import CalibrationDocument
 
         return CalibrationDocument(
@@ -224,9 +224,6 @@ def saved(calibration: AdaptiveResult) -> str:
 
 
 def _print_calibrated(done: Calibrated) -> None:
-    from elbowroom.verbs.model_tables import calibration_line, shape_line
-    from elbowroom.verbs.run_tables import machine_line
-
     calibration = done.calibration
     if done.model is None:
         print_wrapped(machine_line(done.run.machine), style="bold")

@@ -10,13 +10,15 @@ import click
 
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import Output
+from elbowroom.documents import encode
+from elbowroom.draw import files
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
+from elbowroom.schedule.jobs import Jobs, parse_jobs
 from elbowroom.verbs.declaration import Verb, argument, option
 from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
-    from elbowroom.schedule.jobs import Jobs
     from elbowroom.schedule.matrix import Matrix
     from elbowroom.schedule.pairing import Pair, Pairing
     from elbowroom.schedule.plan import SchedulePlan
@@ -154,7 +156,6 @@ def schedule_jobs(
 
 def save(result: Pairing | SchedulePlan, path: Path) -> None:
     """Writes a pairing or a plan as JSON, whole or not at all."""
-    from elbowroom.documents import encode
     from elbowroom.schedule.plan import PLAN_FORMAT, SchedulePlan
 
     if isinstance(result, SchedulePlan):
@@ -180,7 +181,6 @@ def save_slurm_script(plan: SchedulePlan, jobs: Path | str, path: Path | str) ->
 
 def save_matrix_figure(matrix: Path | str, pairs: Collection[Pair], path: Path | str) -> None:
     """Draws the matrix with pairs of applications on it (.svg or .png)."""
-    from elbowroom.draw import files
     from elbowroom.schedule.pairing import matrix_figure
 
     files.save(matrix_figure(_matrix(matrix), tuple(pairs)), Path(path))
@@ -208,8 +208,6 @@ def _half(file: Path | str | None) -> dict[str, float] | None:
 
 
 def _jobs(file: Path | str) -> Jobs:
-    from elbowroom.schedule.jobs import parse_jobs
-
     return parse_jobs(read_text(Path(file), field="jobs", hint=_JOBS), str(file))
 
 

@@ -14,22 +14,30 @@ import msgspec
 
 from elbowroom.cli.console import chatter, console, new_table, print_wrapped
 from elbowroom.cli.options import REPEAT, Output
+from elbowroom.documents import encode
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
+from elbowroom.launch import build, native, topologies
+from elbowroom.launch.mpi import find_mpi
+from elbowroom.launch.planned_starts import PlannedStart
+from elbowroom.launch.topologies import KernelRate, kernel_rate, own_topology_xml
+from elbowroom.machine.hwloc import read_topology
+from elbowroom.machine.identity import SHAPE, check_same, difference
+from elbowroom.machine.topology import Machine, here
+from elbowroom.measure.colocation_commands import check_commands
+from elbowroom.measure.progress import Progress
+from elbowroom.models.load import LoadRow
+from elbowroom.schedule.applications import Applications, decode, turns
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
+from elbowroom.verbs.fit import fit
 from elbowroom.verbs.run_options import Launching, out_option, timeout_option
 
 if TYPE_CHECKING:
-    from elbowroom.launch.planned_starts import PlannedStart
-    from elbowroom.launch.topologies import KernelRate
-    from elbowroom.machine.topology import Machine
     from elbowroom.models.fit import FitDocument
-    from elbowroom.models.load import LoadRow
     from elbowroom.models.run_data import FitData
     from elbowroom.profile.analysis import Analysis
     from elbowroom.profile.curve import NicCurve
     from elbowroom.profile.forecast import Forecast
-    from elbowroom.schedule.applications import Applications
     from elbowroom.schedule.measured import MeasuredMatrix, Percent, PredictedCell
     from elbowroom.verbs.model_file import Model
     from elbowroom.verbs.run_folder import Run
@@ -88,7 +96,6 @@ class MeasurePairs(Verb):
         progress. UsageError for applications that cannot be measured, MachineError where one fails or prints
         no time. What was measured before an error or an interrupt is kept.
         """
-        from elbowroom.documents import encode
         from elbowroom.measure.colocation import measure_colocation
         from elbowroom.profile.curve import load_curve
         from elbowroom.schedule.measured import measured_matrix, with_prediction
@@ -118,7 +125,6 @@ class MeasurePairs(Verb):
     def planned(self) -> PlannedRuns:
         """What would be run; nothing is."""
         from elbowroom.measure.colocation import FIRST_GUESS
-        from elbowroom.schedule.applications import turns
 
         applications = self._applications()
         count = len(turns(applications, self.repetitions, 0))
@@ -136,8 +142,6 @@ class MeasurePairs(Verb):
         )
 
     def _applications(self) -> Applications:
-        from elbowroom.measure.colocation_commands import check_commands
-
         applications = read_applications(self.apps)
         check_commands(applications, os.environ)
         return applications
@@ -160,8 +164,6 @@ plan_colocation = function_of(MeasurePairs, "plan_colocation", dry_run=True)
 
 def read_applications(file: Path | str) -> Applications:
     """The applications of a file; UsageError where they cannot be measured."""
-    from elbowroom.schedule.applications import decode
-
     return decode(read_text(Path(file), field="apps", hint=_APPS), str(file))
 
 
@@ -288,10 +290,7 @@ class CalibrateForJobs(Verb):
         `out`: default as `fit`. UsageError for a run of another machine or of a virtual one, MachineError
         where the probe fails.
         """
-        from elbowroom.launch.topologies import kernel_rate
         from elbowroom.measure.core_rates import core_rates, measured_store_factor
-        from elbowroom.measure.progress import Progress
-        from elbowroom.verbs.fit import fit
 
         source, probe, machine = self._place()
         cores, starts = self._cores(machine)
@@ -311,8 +310,6 @@ class CalibrateForJobs(Verb):
             return model
 
     def planned_starts(self) -> Iterator[PlannedStart]:
-        from elbowroom.launch.planned_starts import PlannedStart
-
         _, probe, machine = self._place()
         cores, starts = self._cores(machine)
         yield PlannedStart(
@@ -334,12 +331,6 @@ class CalibrateForJobs(Verb):
         """The run, the probe, and this machine; UsageError where the run is not of it, or no model can be
         fitted to it.
         """
-        from elbowroom.launch import build, native, topologies
-        from elbowroom.launch.mpi import find_mpi
-        from elbowroom.launch.topologies import own_topology_xml
-        from elbowroom.machine.hwloc import read_topology
-        from elbowroom.machine.identity import SHAPE, check_same, difference
-        from elbowroom.machine.topology import here
         from elbowroom.models.run_data import layout_of
         from elbowroom.verbs.run_folder import open
         from elbowroom.verbs.run_models import pooled

@@ -14,6 +14,7 @@ import click
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.options import DURATION, NOISY, Output
 from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.launch.processes import one_thread
 from elbowroom.quantities import format_size, parse_duration, percent, plural, short_time
 from elbowroom.verbs.advise_tables import print_advice, print_compared
@@ -22,7 +23,6 @@ from elbowroom.verbs.profile import RecordProfile
 from elbowroom.verbs.run_options import ProfiledProgram, out_option
 
 if TYPE_CHECKING:
-    from elbowroom.launch.planned_starts import PlannedStart
     from elbowroom.verbs.diagnosis import Diagnosis, StepFacts
 
 LITTLE = 0.05
@@ -145,7 +145,6 @@ class Diagnose(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program, what measures the model, and the program in both setups."""
-        from elbowroom.launch.planned_starts import PlannedStart
         from elbowroom.verbs.diagnosis import new_folder, planned_model
         from elbowroom.verbs.verify_advice import REPETITIONS
 

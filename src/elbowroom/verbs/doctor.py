@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from elbowroom.cli.console import WIDTH, console, print_wrapped, styled
+from elbowroom.launch.mpi import find_mpi
+from elbowroom.machine.doctor import Diagnoses, Diagnosis, diagnose, listed
 from elbowroom.verbs.declaration import Verb, function_of, included
 from elbowroom.verbs.run_options import Launching
-
-if TYPE_CHECKING:
-    from elbowroom.machine.doctor import Diagnoses, Diagnosis
 
 
 class Doctor(Verb):
@@ -26,8 +24,6 @@ class Doctor(Verb):
 
         UsageError where the MPI that is named does not exist.
         """
-        from elbowroom.launch.mpi import find_mpi
-        from elbowroom.machine.doctor import diagnose
         from elbowroom.measure.doctor_facts import gather, plugin_problems
 
         mpi = self.launching.mpi
@@ -36,14 +32,10 @@ class Doctor(Verb):
         return [*diagnose(gather(mpi=mpi)), *plugin_problems()]
 
     def document(self, result: list[Diagnosis]) -> Diagnoses:
-        from elbowroom.machine.doctor import Diagnoses
-
         return Diagnoses(checks=tuple(result))
 
     def print(self, result: list[Diagnosis]) -> None:
         """One line for each thing that is checked, with its hint below."""
-        from elbowroom.machine.doctor import listed
-
         print_checks(listed(result))
 
 

@@ -10,7 +10,10 @@ import click
 
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import FIGURE
+from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
+from elbowroom.explain.figures import figures
+from elbowroom.explain.words import kernel_text
 from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.quantities import format_size, parse_size
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
@@ -85,15 +88,11 @@ explain = function_of(Explain)
 
 def explanation_figures(explanation: Explanation) -> tuple[Figure, ...]:
     """What each side keeps, source by source, and the blue and red points, as figures."""
-    from elbowroom.explain.figures import figures
-
     return figures(explanation.shown, explanation.cases)
 
 
 def save(explanation: Explanation, path: Path) -> None:
     """Writes the figures as one .png or .svg."""
-    from elbowroom.draw.files import save_panels
-
     drawn = explanation_figures(explanation)
     if not drawn:
         raise UsageError(
@@ -161,8 +160,6 @@ def _listed(explanation: Explanation) -> list[ExplainedPoint]:
 
 def _table_of(cases: Sequence[ExplainedPoint]) -> Table:
     """Two lines for each point, one for each side."""
-    from elbowroom.explain.words import kernel_text
-
     heads = [(HEADS.get(name, name), "right") for name in COLUMNS]
     table = new_table(
         ("kernel", ""), ("n", "right"), ("size", "right"), ("nodes", ""), ("side", ""),

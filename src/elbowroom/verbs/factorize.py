@@ -5,19 +5,25 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import click
 
+from elbowroom.broadcast.factorizations import (
+    FactorizationDocument,
+    FactorizationRequest,
+    StepTimes,
+    factorization_document,
+    read_step_times,
+)
 from elbowroom.cli.console import print_wrapped
 from elbowroom.errors import UsageError
+from elbowroom.launch import build
+from elbowroom.launch.planned_starts import PlannedStart
+from elbowroom.points.factorizations import parse_grid
 from elbowroom.quantities import number, parse_size
 from elbowroom.verbs.broadcasts import SEGMENTS, NetworkOptions
 from elbowroom.verbs.declaration import Verb, dry_run_option, included, option
-
-if TYPE_CHECKING:
-    from elbowroom.broadcast.factorizations import FactorizationDocument, StepTimes
-    from elbowroom.launch.planned_starts import PlannedStart
 
 BLOCK = 320
 """Rows of a tile, where neither an option nor a file of times says it."""
@@ -59,9 +65,7 @@ class Factorize(Verb):
 
     def do(self) -> Factorized:
         """The time of the factorization, and the counts of its broadcasts."""
-        from elbowroom.broadcast.factorizations import FactorizationRequest, factorization_document
         from elbowroom.launch.executables import simulate_factorization
-        from elbowroom.points.factorizations import parse_grid
 
         network = self.links.network()
         request = FactorizationRequest(
@@ -88,9 +92,7 @@ class Factorize(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The kernels, where their times are not given, and the simulator."""
-        from elbowroom.launch import build
         from elbowroom.launch.executables import FIRST_GUESS, times_command
-        from elbowroom.launch.planned_starts import PlannedStart
 
         if self.times is None:
             what = "the kernels of a factorization on one core; the time is a first guess"
@@ -101,7 +103,6 @@ class Factorize(Verb):
 
     def _times(self) -> StepTimes:
         """Read, or measured; a block that contradicts the file is refused."""
-        from elbowroom.broadcast.factorizations import read_step_times
         from elbowroom.launch.executables import time_steps
 
         if self.times is None:

@@ -7,16 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from elbowroom.cli.options import FIGURE, Output
 from elbowroom.errors import UsageError
+from elbowroom.models.load import LoadRow
+from elbowroom.plan.kernels import find
+from elbowroom.points.point import Note
 from elbowroom.quantities import format_size, parse_size
+from elbowroom.store.curves import KERNEL, SIZE, read_curves
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
+from elbowroom.verbs.model_tables import print_evaluation, print_fit, print_gpu_fit
 from elbowroom.verbs.run_options import MODEL, out_option
+from elbowroom.verbs.run_tables import print_run
 
 if TYPE_CHECKING:
     from elbowroom.models.fit import FitDocument
-    from elbowroom.models.load import LoadRow
     from elbowroom.models.run_data import FitData
     from elbowroom.results.stores import StoreFactor
     from elbowroom.verbs.model_file import Evaluation, Model
@@ -40,12 +46,7 @@ class ImportCurves(Verb):
         """Makes a run folder of curves measured with something else; `kernel` and `size` (bytes) say what the
         file does not.
         """
-        import msgspec
-
         from elbowroom.measure import curves as measured_curves
-        from elbowroom.plan.kernels import find
-        from elbowroom.points.point import Note
-        from elbowroom.store.curves import KERNEL, SIZE, read_curves
         from elbowroom.verbs.run_folder import Run
 
         curves = read_curves(Path(self.path))
@@ -69,8 +70,6 @@ class ImportCurves(Verb):
         return result.show()
 
     def print(self, result: Run) -> None:
-        from elbowroom.verbs.run_tables import print_run
-
         print_run(result)
         click.echo(f"run: {result.path}")
 
@@ -138,8 +137,6 @@ class Fit(Verb):
 
     def print(self, result: Model) -> None:
         """Parameters of each model, and where not to trust them."""
-        from elbowroom.verbs.model_tables import print_fit, print_gpu_fit
-
         print_fit(result)
         if result.document.gpu is not None:
             print_gpu_fit(result)
@@ -191,8 +188,6 @@ class Evaluate(Verb):
 
     def document(self, result: Evaluation) -> Any:
         """The table and the files; run and model as they were named."""
-        import msgspec
-
         from elbowroom.models.evaluate import ErrorTable, EvaluationDocument
         from elbowroom.models.gpu.kind import GpuEvaluationDocument
 
@@ -209,8 +204,6 @@ class Evaluate(Verb):
 
     def print(self, result: Evaluation) -> None:
         """A line for each model or kind of case, and the figure's file."""
-        from elbowroom.verbs.model_tables import print_evaluation
-
         print_evaluation(result)
         if self.out is not None:
             click.echo(str(self.out))

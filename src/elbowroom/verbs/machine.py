@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import Output
@@ -15,6 +16,7 @@ from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.quantities import number
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
+from elbowroom.verbs.model_tables import UNITS, shape_line
 from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
@@ -197,8 +199,6 @@ def _definition(run: Run, model: Threshold) -> Definition:
 
 
 def _document(definition: Definition, file: str | None = None) -> VirtualMachineDocument:
-    import msgspec
-
     from elbowroom.virtual.definition import VirtualMachineDocument, facts_of
 
     facts = msgspec.structs.asdict(facts_of(definition))
@@ -206,10 +206,6 @@ def _document(definition: Definition, file: str | None = None) -> VirtualMachine
 
 
 def _print(definition: Definition) -> None:
-    import msgspec
-
-    from elbowroom.verbs.model_tables import UNITS, shape_line
-
     print_wrapped(shape_line(definition.shape), style="bold")
     if not isinstance(definition.notes, msgspec.UnsetType):
         print_wrapped("; ".join(definition.notes))

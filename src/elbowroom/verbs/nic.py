@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from elbowroom.errors import UsageError
+from elbowroom.launch.nic import NicSettings, check, prepare, run_behind_nic
+from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.quantities import parse_bandwidth, parse_cores
 from elbowroom.verbs.declaration import Options, Verb, command_argument, dry_run_option, option
-
-if TYPE_CHECKING:
-    from elbowroom.launch.nic import NicSettings
-    from elbowroom.launch.planned_starts import PlannedStart
 
 
 def _ranks_option(**settings: Any) -> Any:
@@ -54,8 +52,6 @@ class EmulatedNic(Options):
 def _settings(
     bandwidth: str, field: str, ranks_per_node: int | None, nodes: str | None, name: str | None
 ) -> NicSettings:
-    from elbowroom.launch.nic import NicSettings, check
-
     settings = NicSettings(
         bandwidth=parse_bandwidth(bandwidth, field),
         ranks_per_node=ranks_per_node or 1,
@@ -85,8 +81,6 @@ class Run(Verb):
 
     def do(self) -> int:
         """The exit code of the program."""
-        from elbowroom.launch.nic import run_behind_nic
-
         return run_behind_nic(self.command, self._settings())
 
     def _settings(self) -> NicSettings:
@@ -94,9 +88,6 @@ class Run(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program."""
-        from elbowroom.launch.nic import prepare
-        from elbowroom.launch.planned_starts import PlannedStart
-
         line = prepare(self.command, self._settings()).line()
         yield PlannedStart(what="the program, behind the NIC", commands=(line,))
 

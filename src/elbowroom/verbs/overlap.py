@@ -10,7 +10,11 @@ import click
 
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import FIGURE
+from elbowroom.draw.files import save
 from elbowroom.errors import UsageError
+from elbowroom.models.overlap.documents import step_document, step_table_document
+from elbowroom.models.overlap.figures import over_time, plane
+from elbowroom.models.overlap.fluid import PredictedStep, predicted_step
 from elbowroom.models.overlap.law import (
     RIVALS,
     AcceleratedNode,
@@ -25,7 +29,6 @@ from elbowroom.verbs.declaration import Verb, argument, option
 from elbowroom.verbs.run_options import MODEL, out_option
 
 if TYPE_CHECKING:
-    from elbowroom.models.overlap.fluid import PredictedStep
     from elbowroom.verbs.model_file import Model
 
 FigureName = Literal["plane", "time"]
@@ -182,8 +185,6 @@ class Overlap(Verb):
 
     def document(self, result: StepAnswer | list[Trial]) -> Any:
         """The step, or the table of steps."""
-        from elbowroom.models.overlap.documents import step_document, step_table_document
-
         if isinstance(result, list):
             return step_table_document(result)
         step, best, given, predicted = result
@@ -238,7 +239,6 @@ def overlap_predicted(
     `cores_other` of the second move `comp_bytes` of data on `comp_node`, messages of `comm_bytes` in all
     arrive in `comm_node`. Times are in s. Raises UsageError as `predict` does, and for bytes below 0.
     """
-    from elbowroom.models.overlap.fluid import predicted_step
     from elbowroom.verbs.model_file import load_model
 
     prediction = load_model(model).predict(
@@ -264,9 +264,6 @@ def save_overlap_figure(
     unit: str = "",
 ) -> Path:
     """Writes a PNG or SVG: the `plane` of times of all steps, or performance over `time` of the first one."""
-    from elbowroom.draw.files import save
-    from elbowroom.models.overlap.figures import over_time, plane
-
     target = Path(path)
     save(plane(steps, unit) if figure == "plane" else over_time(steps[0][1], unit), target)
     return target

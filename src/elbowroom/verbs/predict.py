@@ -13,13 +13,22 @@ from elbowroom.cli.options import FIGURE
 from elbowroom.errors import UsageError
 from elbowroom.models.gpu.case import DeviceCase, First, Mover, Victim, parse_shape
 from elbowroom.models.gpu.case import Direction as Way
-from elbowroom.models.load import Computing, Direction, Load, Messages, parse_group
+from elbowroom.models.load import (
+    Computing,
+    Direction,
+    Load,
+    LoadPrediction,
+    Messages,
+    Prediction,
+    parse_group,
+)
 from elbowroom.quantities import format_size, number, parse_size, plural
+from elbowroom.verbs import model_tables
 from elbowroom.verbs.declaration import Options, Verb, argument, included, option
+from elbowroom.verbs.model_tables import print_flags, shape_line, span
 from elbowroom.verbs.run_options import MODEL, out_option
 
 if TYPE_CHECKING:
-    from elbowroom.models.load import LoadPrediction, Prediction
     from elbowroom.verbs.gpu_models import GpuPrediction
     from elbowroom.verbs.model_file import Model
 
@@ -304,8 +313,6 @@ class Predict(Verb):
 
     def print(self, result: Answer) -> None:
         """One situation, a table over n for each placement, a line for each stream, or for each case."""
-        from elbowroom.verbs import model_tables
-
         if result.cases is not None:
             model_tables.print_cases(result.model, result.cases)
             return
@@ -323,8 +330,6 @@ class Predict(Verb):
 
 def _print_load(model: Model, name: str, prediction: LoadPrediction) -> None:
     """A line for each group, for the messages and for each copy: alone and together."""
-    from elbowroom.verbs.model_tables import print_flags, shape_line, span
-
     print_wrapped(shape_line(model.machine), style="bold")
     print_wrapped(f"{name}: {_words(model, prediction.load)}")
     print()

@@ -16,8 +16,14 @@ import msgspec
 
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import Output
+from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder, write_atomically
+from elbowroom.launch import profiler, recorder
+from elbowroom.launch.nic import NicSettings, emulated
+from elbowroom.launch.planned_starts import PlannedStart
+from elbowroom.launch.recorder import RecordedCommand
+from elbowroom.machine.identity import read_host
 from elbowroom.quantities import number
 from elbowroom.verbs.declaration import (
     Verb,
@@ -32,9 +38,6 @@ from elbowroom.verbs.nic import EmulatedNic as NicOptions
 from elbowroom.version import __version__
 
 if TYPE_CHECKING:
-    from elbowroom.launch.nic import NicSettings
-    from elbowroom.launch.planned_starts import PlannedStart
-    from elbowroom.launch.recorder import RecordedCommand
     from elbowroom.profile.analysis import Analysis
     from elbowroom.profile.profile import Profile
     from elbowroom.profile.summary import EmulatedNic, MemoryTraffic, ProfileSummary
@@ -92,9 +95,6 @@ class RecordProfile(Verb):
         an emulated one to run behind. What the program prints and its exit code stay its own. UsageError for
         what cannot be profiled, MachineError where the command cannot be started.
         """
-        from elbowroom.launch import profiler
-        from elbowroom.launch.nic import emulated
-        from elbowroom.machine.identity import read_host
         from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, Manifest
 
         where, nic = Path(self.out), self.emulated.settings()
@@ -137,13 +137,10 @@ class RecordProfile(Verb):
         return Profiled(where, document)
 
     def planned_starts(self) -> Iterator[PlannedStart]:
-        from elbowroom.launch.planned_starts import PlannedStart
-
         prepared = self._prepared(Path(self.out), self.emulated.settings())
         yield PlannedStart(what="the program, with the profiler", commands=(prepared.line(),))
 
     def _prepared(self, where: Path, nic: NicSettings | None) -> RecordedCommand:
-        from elbowroom.launch import profiler
         from elbowroom.profile.summary import MANIFEST_FILE
 
         if where.is_dir() and ((where / MANIFEST_FILE).exists() or any(where.glob(_FILES))):
@@ -183,7 +180,6 @@ record_profile = function_of(RecordProfile, "record_profile")
 
 def _run(prepared: RecordedCommand, stdout: IO[bytes] | int | None) -> tuple[int, MemoryTraffic | str]:
     """The command's exit code, and the memory traffic of this host meanwhile, or why it is not known."""
-    from elbowroom.launch import recorder
     from elbowroom.launch.memory_counters import Counters, Sampler, find_counters
 
     counters = find_counters()
@@ -206,8 +202,6 @@ def _memory(where: Path, traffic: MemoryTraffic | str) -> dict[str, float | str]
 
 def _checked_records(records: int) -> int:
     """A power of two."""
-    from elbowroom.launch import profiler
-
     if not 2 <= records <= profiler.MOST_RECORDS:
         raise UsageError(
             f"is not from 2 to {profiler.MOST_RECORDS}",
@@ -335,7 +329,6 @@ show_profile = function_of(ShowProfile, "show_profile")
 
 def save(result: ShownProfile, path: Path) -> None:
     """Writes the profile as a page (.html), its figures (.svg, .png) or its network intervals (.parquet)."""
-    from elbowroom.draw.files import save_panels
     from elbowroom.profile.analysis import write_intervals
     from elbowroom.profile.figures import profile_figures, profile_page
 

@@ -14,6 +14,9 @@ from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import REPEAT, Output
 from elbowroom.errors import UsageError
 from elbowroom.launch.launchers import host_count
+from elbowroom.launch.mpi import find_mpi
+from elbowroom.launch.nic import NicSettings, behind, emulated
+from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.quantities import format_size, number
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
 from elbowroom.verbs.nic import EmulatedNic
@@ -22,8 +25,6 @@ from elbowroom.verbs.run_options import Launching, launcher_help, out_option, pa
 if TYPE_CHECKING:
     from elbowroom.launch.executables import Job
     from elbowroom.launch.launcher import Launch
-    from elbowroom.launch.nic import NicSettings
-    from elbowroom.launch.planned_starts import PlannedStart
     from elbowroom.profile.curve import Calibration, Case
 
 MOST_RANKS = 1024
@@ -57,8 +58,6 @@ class CalibrateNic(Verb):
         measurements of a case. UsageError for what cannot be measured, MachineError where it fails.
         """
         from elbowroom.launch.executables import measure_network
-        from elbowroom.launch.mpi import find_mpi
-        from elbowroom.launch.nic import emulated
         from elbowroom.profile.curve import calibration
 
         nic = self.emulation.settings()
@@ -74,7 +73,6 @@ class CalibrateNic(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         from elbowroom.launch.executables import NETWORK_BENCH, bench_launch
-        from elbowroom.launch.planned_starts import PlannedStart
 
         nic = self.emulation.settings()
         cases, job = self._cases(nic)
@@ -127,8 +125,6 @@ calibrate_network = function_of(CalibrateNic, "calibrate_network")
 
 
 def _adapt(nic: NicSettings | None) -> Callable[[Launch], Launch]:
-    from elbowroom.launch.nic import behind
-
     return (lambda launch: launch) if nic is None else (lambda launch: behind(launch, nic))
 
 

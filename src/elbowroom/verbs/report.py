@@ -16,6 +16,7 @@ from elbowroom.files import is_stdout
 from elbowroom.measure.formats import ENDINGS, FORMATS
 from elbowroom.verbs.declaration import Verb, argument, option
 from elbowroom.verbs.run_options import out_option
+from elbowroom.verbs.run_tables import print_joined
 
 if TYPE_CHECKING:
     from elbowroom.verbs.joined_runs import JoinedRuns
@@ -88,8 +89,6 @@ class WriteReport(_WriteFiles):
 
     def print(self, result: Sequence[Path]) -> None:
         """What joined runs show, and the name of the file."""
-        from elbowroom.verbs.run_tables import print_joined
-
         if len(self.runs) > 1:
             print_joined(self._joined)
         super().print(result)

@@ -14,11 +14,14 @@ import msgspec
 
 from elbowroom.cli.console import chatter
 from elbowroom.errors import UsageError
+from elbowroom.experiments.plans import names
+from elbowroom.launch import native
 from elbowroom.launch.launchers import names as launcher_names
 from elbowroom.machine.topology import Machine
 from elbowroom.points.point import Note, Point
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
 from elbowroom.verbs.run_options import Launching, PlanChanges, Virtual, place, seed_option, timeout_option
+from elbowroom.verbs.run_tables import print_dry_run, print_run
 
 if TYPE_CHECKING:
     from elbowroom.measure.prepared import Prepared, Request
@@ -71,8 +74,6 @@ def dry_run_document(prepared: Prepared) -> dict[str, Any]:
 
 
 def _complete_plan(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from elbowroom.experiments.plans import names
-
     return [name for name in names() if name.startswith(incomplete)]
 
 
@@ -194,7 +195,6 @@ class RunPlan(Verb):
         """What `run` would do: points, notes, command lines and the time it would take. Measures and builds
         nothing.
         """
-        from elbowroom.launch import native
         from elbowroom.measure.prepare import load_plan, prepare, resolve_mpi
         from elbowroom.measure.source import choose
 
@@ -212,8 +212,6 @@ class RunPlan(Verb):
         return dry_run_document(plan)
 
     def print_planned(self, plan: Prepared) -> None:
-        from elbowroom.verbs.run_tables import print_dry_run
-
         print_dry_run(plan)
 
     def document(self, result: Run) -> dict[str, Any]:
@@ -221,8 +219,6 @@ class RunPlan(Verb):
 
     def print(self, result: Run) -> None:
         """The run, and where its report is."""
-        from elbowroom.verbs.run_tables import print_run
-
         print_run(result)
         if self.report:
             report = result.path / "report.html"

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from elbowroom.cli.options import DURATION, REPEAT, RegistryChoice
 from elbowroom.errors import UsageError
+from elbowroom.experiments.plans import Overrides
 from elbowroom.launch.launchers import names as launcher_names
+from elbowroom.models.registry import choices
 from elbowroom.quantities import parse_cores, parse_size
 from elbowroom.verbs.declaration import Options, option
 
 if TYPE_CHECKING:
-    from elbowroom.experiments.plans import Overrides
     from elbowroom.measure.source import Where
 
 _HOST = re.compile(r"[\w\[][\w.:\[\]-]*", re.ASCII)
@@ -45,8 +47,6 @@ def parse_hosts(text: str, field: str) -> tuple[str, ...]:
 
 
 def _model_names() -> Sequence[str]:
-    from elbowroom.models.registry import choices
-
     return choices()
 
 
@@ -164,10 +164,6 @@ class PlanChanges(Options):
 
     def as_overrides(self) -> Overrides:
         """The keys of the plan that are set; UsageError for what they cannot mean."""
-        import msgspec
-
-        from elbowroom.experiments.plans import Overrides
-
         base = self.overrides or Overrides()
         settings = {**base.settings, **_parse_settings(self.settings)}
         if self.nodes is not None:

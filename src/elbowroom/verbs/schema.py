@@ -9,6 +9,7 @@ import click
 
 from elbowroom.cli.console import print_json
 from elbowroom.errors import UsageError, closest
+from elbowroom.schemas import json_schema
 from elbowroom.verbs.declaration import Verb, argument
 
 _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
@@ -199,8 +200,6 @@ class Schema(Verb):
 
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a document, as plain data; UsageError for a name that is not in `schema_names`."""
-    from elbowroom.schemas import json_schema
-
     if name not in _DOCUMENTS:
         raise UsageError("is not a document", field="schema", value=name, hint=closest(name, _DOCUMENTS))
     title, *places = _DOCUMENTS[name]

@@ -10,16 +10,17 @@ import click
 
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.options import FIGURE
+from elbowroom.draw import files
 from elbowroom.errors import UsageError
+from elbowroom.models.load import Computing, Copy, Direction, Load, Messages, check_load
 from elbowroom.quantities import format_size, number, parse_cores, parse_size
 from elbowroom.verbs.declaration import Verb, function_of, option
 from elbowroom.verbs.model_tables import shape_line
 from elbowroom.verbs.run_options import out_option
+from elbowroom.virtual.request_node import PARAMETERS, SimulatedNode, changed
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
-    from elbowroom.models.load import Direction, Load
-    from elbowroom.virtual.request_node import SimulatedNode
     from elbowroom.virtual.requests import Pattern
     from elbowroom.virtual.simulated import (
         Curve,
@@ -113,8 +114,6 @@ class Simulate(Verb):
 
     def _load(self, size: int | None) -> Load:
         """With one core; the curve has its own numbers of them."""
-        from elbowroom.models.load import Computing, Copy, Load, Messages
-
         return Load(
             computing=(Computing(socket=0, node=self.comp_node, count=1, intensity=self.intensity),),
             messages=Messages(
@@ -179,7 +178,6 @@ def simulated_node(machine: str, settings: Iterable[tuple[str, str]] = ()) -> Si
     from elbowroom.launch import executables
     from elbowroom.launch.virtual import load
     from elbowroom.virtual.request_calibration import scaled
-    from elbowroom.virtual.request_node import changed
 
     return changed(scaled(load(machine).definition, executables.simulate), settings)
 
@@ -193,8 +191,6 @@ def simulated_figure(simulated: Simulated) -> Figure:
 
 def save(simulated: Simulated, path: Path) -> None:
     """Draws the first curve as .png or .svg."""
-    from elbowroom.draw import files
-
     files.save(simulated_figure(simulated), path)
 
 
@@ -227,7 +223,6 @@ _OPTION_OF = {
 
 
 def _check(node: SimulatedNode, load: Load) -> None:
-    from elbowroom.models.load import check_load
     from elbowroom.virtual.requests import Moment, experiment
 
     try:
@@ -239,8 +234,6 @@ def _check(node: SimulatedNode, load: Load) -> None:
 
 
 def _print_parameters(node: SimulatedNode) -> None:
-    from elbowroom.virtual.request_node import PARAMETERS
-
     print_wrapped(shape_line(node.shape), style="bold")
     print()
     table = new_table(

@@ -12,10 +12,17 @@ import msgspec
 
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import FIGURE, Output
+from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
-from elbowroom.files import is_stdout, make_folder
+from elbowroom.files import is_stdout, make_folder, write_atomically
+from elbowroom.launch import trace_reader
+from elbowroom.launch.trace_reader import Checked, Tell, read_check, read_stat
+from elbowroom.store.exporters import exporter_of
 from elbowroom.store.exporters import names as format_names
-from elbowroom.trace.documents import TraceCheck
+from elbowroom.store.folder import refuse_existing
+from elbowroom.trace.documents import Stat, Sync, TraceCheck, decode
+from elbowroom.trace.exporter import Exporter, ExportRequest
+from elbowroom.trace.sync_figures import sync_report
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 from elbowroom.verbs.run_options import split_list
 from elbowroom.verbs.trace_tables import (
@@ -30,11 +37,8 @@ from elbowroom.verbs.trace_tables import (
 )
 
 if TYPE_CHECKING:
-    from elbowroom.launch.trace_reader import Checked, Tell
     from elbowroom.trace.activity import Activity
     from elbowroom.trace.activity_figures import ActivityOverTime
-    from elbowroom.trace.documents import Stat, Sync
-    from elbowroom.trace.exporter import Exporter, ExportRequest
 
 _MOST_SECONDS = 1e9
 
@@ -93,11 +97,6 @@ class MergeTrace(Verb):
         `end_s`, seconds since the start, and some `categories`; intervals that reach out of it are cut at its
         bounds. What cannot be finished leaves no file.
         """
-        from elbowroom.launch import trace_reader
-        from elbowroom.store.exporters import exporter_of
-        from elbowroom.trace.documents import decode
-        from elbowroom.trace.exporter import ExportRequest
-
         exporter = exporter_of(self.out, self.to)
         trace_reader.check_folder(self.directory)
         request = ExportRequest(
@@ -190,8 +189,6 @@ class CountEvents(Verb):
         """Events by type and over time (`bins` of equal length), by thread, and what recording took by
         rank.
         """
-        from elbowroom.launch.trace_reader import read_stat
-
         stat = read_stat(self.directory, self.bins)
         if self.figure is not None:
             _draw_stat(stat, Path(self.figure), str(self.directory))
@@ -211,7 +208,6 @@ trace_stat = function_of(CountEvents, "trace_stat")
 
 
 def _draw_stat(stat: Stat, path: Path, title: str) -> None:
-    from elbowroom.draw.files import save_panels
     from elbowroom.trace.activity_figures import trace_figures
 
     save_panels(trace_figures(stat), path, columns=1, title=title, shared=False)
@@ -246,7 +242,6 @@ class ShowActivity(Verb):
         """Tasks submitted, ready and running, states of workers, utilisation and imbalance in `bins` of equal
         length; durations of messages. `tables`: the folder for tasks.parquet and communications.parquet.
         """
-        from elbowroom.launch import trace_reader
         from elbowroom.store.activity_parquet import write_tables
         from elbowroom.trace.activity import read_activity
         from elbowroom.trace.activity_figures import over_time
@@ -282,7 +277,6 @@ trace_activity = function_of(ShowActivity, "trace_activity")
 
 
 def _draw_activity(result: TraceActivity, path: Path, title: str) -> None:
-    from elbowroom.draw.files import save_panels
     from elbowroom.trace.activity_figures import activity_figures
 
     figures = activity_figures(result.activity, result.over_time)
@@ -298,8 +292,6 @@ def _draw_activity(result: TraceActivity, path: Path, title: str) -> None:
 
 def _new_tables(folder: Path) -> None:
     """Makes the folder; UsageError where there is something of that name, or it cannot be made."""
-    from elbowroom.store.folder import refuse_existing
-
     try:
         refuse_existing(folder, "tables", "name another")
     except OSError as error:
@@ -328,8 +320,6 @@ class CheckTrace(Verb):
         """Whether a trace is whole and its times can be trusted: events kept and lost, messages that arrive
         before they left or have ends of different sizes, ranks that are missing, damage.
         """
-        from elbowroom.launch.trace_reader import read_check
-
         return read_check(self.directory)
 
     def document(self, result: Checked) -> TraceCheck:
@@ -359,11 +349,6 @@ class CompareClocks(Verb):
         """The clocks of all ranks: comparisons, offsets, drifts and error bars over time, which `report` has
         as one HTML page.
         """
-        from elbowroom.files import write_atomically
-        from elbowroom.launch import trace_reader
-        from elbowroom.trace.documents import Sync, decode
-        from elbowroom.trace.sync_figures import sync_report
-
         trace_reader.check_folder(self.directory)
         document = trace_reader.read(["sync", str(self.directory)]).document
         clocks = decode(document, Sync)

@@ -12,8 +12,13 @@ import click
 
 from elbowroom.cli.console import chatter, console, new_table, print_wrapped
 from elbowroom.cli.options import Output
+from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
+from elbowroom.launch import build
+from elbowroom.launch.planned_starts import PlannedStart
+from elbowroom.launch.recorder import Adapter
+from elbowroom.measure.progress import Progress
 from elbowroom.quantities import number, parse_cores, parse_size, plural, span
 from elbowroom.verbs.declaration import (
     Options,
@@ -28,9 +33,6 @@ from elbowroom.verbs.run_options import out_option, share_of_percent, split_list
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
-    from elbowroom.launch.planned_starts import PlannedStart
-    from elbowroom.launch.recorder import Adapter
-    from elbowroom.measure.progress import Progress
     from elbowroom.measure.recording_cost import CategoryRuns, FlushRuns, Step
     from elbowroom.trace.flushes import FlushCosts
     from elbowroom.trace.overhead import Overhead
@@ -164,8 +166,6 @@ class MeasureOverhead(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program with each set of categories."""
-        from elbowroom.launch import build
-        from elbowroom.launch.planned_starts import PlannedStart
         from elbowroom.trace import overhead
 
         self._check()
@@ -289,8 +289,6 @@ class MeasureFlushes(Verb):
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program with flushes and without."""
-        from elbowroom.launch import build
-        from elbowroom.launch.planned_starts import PlannedStart
         from elbowroom.measure.recording_cost import check_runs
 
         check_runs(self.repeat, self.compared.metric)
@@ -334,7 +332,6 @@ def save(result: Overhead | FlushCosts, path: Path) -> None:
     """Draws the figures, one below the other, as .svg or .png, or writes them with verdicts or the table of
     flushes as one .html page.
     """
-    from elbowroom.draw.files import save_panels
     from elbowroom.trace import flushes, overhead
 
     drawn: Sequence[Figure]
@@ -351,8 +348,6 @@ def save(result: Overhead | FlushCosts, path: Path) -> None:
 @contextlib.contextmanager
 def run_steps() -> Iterator[Step]:
     """Progress of runs, printed between them only: it must not disturb what is measured."""
-    from elbowroom.measure.progress import Progress
-
     with contextlib.ExitStack() as stack:
         shown: list[Progress] = []
 

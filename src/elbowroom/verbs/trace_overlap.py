@@ -11,9 +11,16 @@ import click
 
 from elbowroom.cli.console import console, new_table, print_wrapped, styled
 from elbowroom.cli.options import Output
+from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
+from elbowroom.launch import trace_reader
+from elbowroom.launch.trace_reader import check_folder
 from elbowroom.quantities import number, span
+from elbowroom.trace.documents import TraceCheck, decode
+from elbowroom.trace.overlap.comparison import compare_overlaps
+from elbowroom.trace.overlap.figures import overlap_figures, overlap_page
+from elbowroom.trace.overlap.verdict import duration, short_name
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 from elbowroom.verbs.run_options import out_option
 
@@ -78,8 +85,6 @@ class ReportOverlap(Verb):
 
     def comparison(self, first: str | Path, second: str | Path) -> OverlapComparison:
         """Two traces of one program beside each other."""
-        from elbowroom.trace.overlap.comparison import compare_overlaps
-
         for file in (first, second):
             _place(Path(file))
         return compare_overlaps(*(self._overlap(file) for file in (first, second)))
@@ -153,9 +158,6 @@ def compare_trace_overlaps(
 
 def save(result: TraceOverlap, path: Path) -> None:
     """Draws the figures as .svg or .png, or writes them with verdict and table as one .html page."""
-    from elbowroom.draw.files import save_panels
-    from elbowroom.trace.overlap.figures import overlap_figures, overlap_page
-
     if path.suffix.lower() == ".html":
         write_atomically(path, overlap_page(result).encode())
         return
@@ -168,7 +170,6 @@ def _names(files: Sequence[str | Path] | str | Path) -> list[str]:
 
 def _place(path: Path) -> tuple[Format, Path]:
     """The format of a trace, and what to read; all are known before the first is read."""
-    from elbowroom.launch.trace_reader import check_folder
     from elbowroom.trace.overlap.formats import format_of
 
     kind, place = format_of(path)
@@ -178,8 +179,6 @@ def _place(path: Path) -> tuple[Format, Path]:
 
 
 def _read(kind: Format, place: Path) -> Events:
-    from elbowroom.launch import trace_reader
-    from elbowroom.trace.documents import TraceCheck, decode
     from elbowroom.trace.overlap.chrome import read_json
     from elbowroom.trace.overlap.nsight import read_nsight
     from elbowroom.trace.overlap.otf2 import read_otf2
@@ -229,8 +228,6 @@ def _print(overlap: TraceOverlap) -> None:
 
 def _times(overlap: TraceOverlap) -> object:
     """The time of a rank, in a step where the trace names steps."""
-    from elbowroom.trace.overlap.verdict import duration
-
     per = overlap.steps or 1
     table = new_table(("", ""), ("a step" if overlap.steps else "in all", "right"), ("", ""))
     table.add_row("computation", duration(overlap.comp_s / per), "")
@@ -277,6 +274,4 @@ def _print_comparison(compared: OverlapComparison) -> None:
 
 
 def _cut(text: str) -> Text:
-    from elbowroom.trace.overlap.verdict import short_name
-
     return styled(short_name(text, LETTERS))

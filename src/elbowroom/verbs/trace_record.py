@@ -10,23 +10,21 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
 
 import msgspec
 
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder
+from elbowroom.launch import build, recorder, trace_reader
+from elbowroom.launch.planned_starts import PlannedStart
+from elbowroom.launch.recorder import ADAPTERS, CLOCKS, POLICIES, Adapter, Policy, RecordedCommand, TraceClock
 from elbowroom.quantities import number, parse_size, rounded_size
 from elbowroom.trace.documents import Stat, TraceCheck
 from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, function_of, option
 from elbowroom.verbs.run_options import split_list
 from elbowroom.verbs.trace_tables import MANY, print_rest, print_sentences, span_text, time_text
-
-if TYPE_CHECKING:
-    from elbowroom.launch import recorder
-    from elbowroom.launch.planned_starts import PlannedStart
-    from elbowroom.launch.recorder import Adapter, Policy, RecordedCommand, TraceClock
 
 SYNC_SECONDS = 10.0
 """Between comparisons of clocks at barriers, by default: some 0.2 us of drift."""
@@ -171,8 +169,6 @@ class RecordTrace(Verb):
         and a note says why that may be. UsageError for what cannot be asked, MachineError where the command
         cannot be started.
         """
-        from elbowroom.launch import recorder, trace_reader
-
         where = Path(self.out)
         settings = self._settings()
         prepared = self._prepared(settings)
@@ -201,14 +197,10 @@ class RecordTrace(Verb):
         )
 
     def planned_starts(self) -> Iterator[PlannedStart]:
-        from elbowroom.launch.planned_starts import PlannedStart
-
         prepared = self._prepared(self._settings())
         yield PlannedStart(what="the program, with the recorder", commands=(prepared.line(),))
 
     def _settings(self) -> recorder.Settings:
-        from elbowroom.launch import recorder, trace_reader
-
         if trace_reader.started(Path(self.out)):
             raise UsageError(
                 "already holds a trace",
@@ -230,8 +222,6 @@ class RecordTrace(Verb):
 
     def _prepared(self, settings: recorder.Settings) -> RecordedCommand:
         """The command, with everything built that it and the reading of its trace need."""
-        from elbowroom.launch import build, recorder
-
         if settings.core is not None:
             recorder.check_core(self.command, settings.core)
         prepared = recorder.prepare(self.command, settings, adapters=_adapters(self.adapters), mpi=self.mpi)
@@ -254,8 +244,6 @@ record_trace = function_of(RecordTrace, "record_trace")
 
 
 def _job(folder: Path) -> RecordedJob:
-    from elbowroom.launch import trace_reader
-
     with ThreadPoolExecutor(1) as other:  # each is a process of its own
         checked = other.submit(trace_reader.read_check, folder)
         stat = trace_reader.read_stat(folder, trace_reader.BINS)
@@ -298,8 +286,6 @@ def _unknown_types(without: Sequence[str], stats: Sequence[Stat]) -> list[str]:
 
 
 def _policy(policy: Policy, core: int | None) -> Policy:
-    from elbowroom.launch.recorder import POLICIES
-
     if policy not in POLICIES:
         raise UsageError(
             "no such policy", field="policy", value=policy, hint=f"one of: {', '.join(POLICIES)}"
@@ -312,8 +298,6 @@ def _policy(policy: Policy, core: int | None) -> Policy:
 
 
 def _adapters(adapters: Sequence[Adapter] | None) -> Sequence[Adapter] | None:
-    from elbowroom.launch.recorder import ADAPTERS
-
     for name in adapters or ():
         if name not in ADAPTERS:
             raise UsageError(
@@ -324,8 +308,6 @@ def _adapters(adapters: Sequence[Adapter] | None) -> Sequence[Adapter] | None:
 
 def _seconds(seconds: float | None, clock: TraceClock) -> float | None:
     """Seconds between comparisons of clocks; None: one comparison."""
-    from elbowroom.launch.recorder import CLOCKS
-
     if clock not in CLOCKS:
         raise UsageError("no such clock", field="clock", value=clock, hint=f"one of: {', '.join(CLOCKS)}")
     if clock == "monotonic":
