@@ -34,7 +34,8 @@ from elbowroom.launch.mpi import Mpi, find_mpi, stdout_of  # noqa: E402
 from elbowroom.launch.native import Target  # noqa: E402
 from elbowroom.machine.layout import regular_machine  # noqa: E402
 from elbowroom.machine.topology import Machine  # noqa: E402
-from elbowroom.measure.loop import UnitGroup, groups  # noqa: E402
+from elbowroom.measure.prepare import groups  # noqa: E402
+from elbowroom.measure.prepared import UnitGroup  # noqa: E402
 from elbowroom.plan.file import Plan  # noqa: E402
 from elbowroom.plan.order import order_units  # noqa: E402
 from elbowroom.points.point import Point  # noqa: E402
@@ -136,11 +137,12 @@ def case_units(asked: Mapping[str, Any], repeat: int) -> Iterator[dict[str, Any]
 
 def start_of(group: UnitGroup, mpi: Mpi) -> dict[str, Any]:
     """How the program of a group is started, with `{bundle}` and `{config}` for paths."""
-    if group.started is None:
+    point = group.probe.program
+    if point is None:
         program, settings, arguments = "probe", None, ["measure"]
     else:
-        startup = group.started.workload.startup(group.started)
-        program, settings = group.started.workload.program, startup.settings
+        startup = point.workload.startup(point)
+        program, settings = point.workload.program, startup.settings
         arguments = ["measure", "--config", "{config}"]
     launcher = "{bundle}/mpi/bin/mpirun"
     carried = msgspec.structs.replace(mpi, launcher=launcher, prefix="{bundle}/mpi")

@@ -20,8 +20,7 @@ from device_study import whole_lines  # noqa: E402
 from elbowroom.documents import convert  # noqa: E402
 from elbowroom.machine.hwloc import read_topology  # noqa: E402
 from elbowroom.machine.topology import Machine, here  # noqa: E402
-from elbowroom.measure.campaign import finish  # noqa: E402
-from elbowroom.measure.loop import measured_seconds  # noqa: E402
+from elbowroom.measure.campaign import finish, measured_seconds  # noqa: E402
 from elbowroom.measure.results import Results  # noqa: E402
 from elbowroom.points.point import Note, Point, unstored  # noqa: E402
 from elbowroom.points.unit import Entry, Unit  # noqa: E402

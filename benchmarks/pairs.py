@@ -34,8 +34,8 @@ from elbowroom.draw.files import save_panels
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch.build import application
 from elbowroom.launch.mpi import find_mpi
-from elbowroom.measure.colocation import JOURNAL
 from elbowroom.measure.colocation_commands import nic_settings
+from elbowroom.measure.timed_commands import JOURNAL
 from elbowroom.profile.analysis import Analysis, analyse
 from elbowroom.profile.forecast import forecast
 from elbowroom.profile.profile import read_profile

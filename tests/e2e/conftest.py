@@ -40,7 +40,7 @@ def run(
     monkeypatch.chdir(tmp_path)
     # A made-up machine is quiet by definition.
     monkeypatch.setattr("elbowroom.measure.manifest.sample", lambda: 0.0)
-    monkeypatch.setattr("elbowroom.measure.manifest.others_busy", lambda before, after: 0.0)
+    monkeypatch.setattr("elbowroom.measure.campaign.others_busy", lambda before, after: 0.0)
     # The recorded machine has two cores; so have the plans' expansions, wherever the test runs.
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
     monkeypatch.setenv("ELBOWROOM_STARPU", "none")

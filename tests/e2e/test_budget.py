@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from elbowroom.experiments.quick import crucial
-from elbowroom.measure.agenda import WithinBudget
-from elbowroom.measure.budgets import LATE
+from elbowroom.measure.budgets import LATE, WithinBudget
 from elbowroom.measure.results import point_results
 from elbowroom.points.unit import Entry
 from elbowroom.store.folder import RunFolder
@@ -43,8 +42,8 @@ def a_clock_of_units(monkeypatch: pytest.MonkeyPatch) -> None:
         record(self, entry, 0.2)
 
     monkeypatch.setattr(WithinBudget, "record", counted)
-    monkeypatch.setattr("elbowroom.measure.agenda.phases_seconds", lambda entry: 0.2)
-    for module in ("elbowroom.verbs.run", "elbowroom.measure.agenda"):
+    monkeypatch.setattr("elbowroom.measure.budgets.phases_seconds", lambda entry: 0.2)
+    for module in ("elbowroom.verbs.run", "elbowroom.measure.budgets"):
         monkeypatch.setattr(f"{module}.time", SimpleNamespace(monotonic=lambda: 0.2 * units))
 
 

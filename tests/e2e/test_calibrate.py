@@ -158,7 +158,7 @@ def test_what_cannot_be_calibrated_is_refused_before_anything_is_written(
 def quiet(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The made-up site on a machine without other work."""
     monkeypatch.setattr("elbowroom.measure.manifest.sample", lambda: 0.0)
-    monkeypatch.setattr("elbowroom.measure.manifest.others_busy", lambda before, after: 0.0)
+    monkeypatch.setattr("elbowroom.measure.campaign.others_busy", lambda before, after: 0.0)
     return site
 
 

@@ -1,8 +1,6 @@
 """A run that chooses its points while it measures: few runs first, then the one that teaches most.
 
 Its folder is a run like any other; the points of the manifest grow with each choice, before it is measured.
-
-One probe is kept up between the rounds of choosing and measuring.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -19,21 +17,17 @@ from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import decode
 from elbowroom.launch.processes import computing
-from elbowroom.launch.session import Conversation, SessionLost
-from elbowroom.measure.agenda import BudgetClock
-from elbowroom.measure.campaign import default_out, finish, stopped_by_signals
-from elbowroom.measure.loop import Loop, groups, remaining
-from elbowroom.measure.manifest import (
-    Tell,
-    locked,
-    manifest_of,
-    note_resumed,
-    part_of,
-    restore_frequencies,
-    same_machine,
-    state_of,
+from elbowroom.measure.budgets import BudgetClock, InOrder
+from elbowroom.measure.campaign import (
+    Loop,
+    default_out,
+    finish,
+    new_run,
+    source_to_resume,
+    stopped_by_signals,
 )
-from elbowroom.measure.prepare import drop_unmeasurable, load_plan, prepare, schedule
+from elbowroom.measure.manifest import Tell, locked, note_resumed, restore_frequencies
+from elbowroom.measure.prepare import drop_unmeasurable, groups, load_plan, prepare, schedule
 from elbowroom.measure.prepared import Prepared, Request
 from elbowroom.measure.progress import Progress
 from elbowroom.measure.results import Results, point_results
@@ -45,60 +39,8 @@ from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.run_data import Layout, collect, layout_of, situation
 from elbowroom.plan.order import blocks, estimate, order_units
-from elbowroom.points.point import Expansion, Point
-from elbowroom.points.probe import ProbeStart
-from elbowroom.points.unit import Unit
-from elbowroom.store.folder import Manifest, RunFolder, refuse_existing
-from elbowroom.store.journal import Journal
-
-
-class _Lent:
-    """A conversation that stays open when its user closes it, unless the probe was lost."""
-
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
-        self.hello = conversation.hello
-        self.lost = False
-
-    def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
-        """The probe's answer."""
-        try:
-            return self._conversation.ask(unit, request, patience)
-        except SessionLost:
-            self.lost = True
-            raise
-
-    def close(self) -> None:
-        """Only a lost probe ends."""
-        if self.lost:
-            self.end()
-
-    def end(self) -> None:
-        """Ends the probe."""
-        self._conversation.close()
-
-
-class Keeper:
-    """Keeps one probe up from choice to choice: starting MPI takes longer than measuring a repetition."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._kind: ProbeStart | None = None
-        self._lent: _Lent | None = None
-
-    def open(self, kind: ProbeStart) -> Conversation:
-        """The probe that is up where it is of that kind; a second, idle one would poll beside it."""
-        if self._lent is None or self._lent.lost or self._kind != kind:
-            self.close()
-            self._lent, self._kind = _Lent(self._source.open(kind)), kind
-        return self._lent
-
-    def close(self) -> None:
-        """Ends the probe."""
-        if self._lent is not None and not self._lent.lost:
-            self._lent.end()
-        self._lent = None
-
+from elbowroom.points.point import Point
+from elbowroom.store.folder import RunFolder, refuse_existing
 
 NAME = "calibrate"
 
@@ -157,20 +99,8 @@ def start(
         candidates[at]
         for at in choosing.first(layout_of(whole.machine).shape, tuple(candidates), goal.budget)
     ]
-    initial = msgspec.structs.replace(whole, expansion=_with(whole.expansion, chosen))
-    state = {"before": state_of(source, tell)}
-    keeper = Keeper(source)
-    try:
-        group = whole.groups[0]
-        probe = keeper.open(group.probe)
-        manifest = manifest_of(request, initial, source, state, probe.hello)
-        journal = RunFolder.create(out, manifest, source.topology()).journal()
-    except BaseException:
-        keeper.close()
-        raise
-    folder = RunFolder(out, manifest)
-    with contextlib.closing(journal):
-        return _AdaptiveLoop(folder, journal, source, keeper, whole, goal, request.patience).run(tell)
+    with new_run(out, request, whole, source, tell, chosen) as loop:
+        return _Calibration(loop, goal).run(tell)
 
 
 def resume(
@@ -185,36 +115,20 @@ def resume(
     """Goes on with a calibration that was stopped, or with one whose intervals shall be narrower."""
     _check(goal)
     with locked(path) as (folder, journal):
-        manifest = folder.manifest
-        if where is None or where == Where():
-            where = Where.stored(manifest.where, folder.manifest_path)
-        source = source or choose(where)
-        whole = _prepared_to_resume(path, manifest, source, tell)
-        keeper = Keeper(source)
-        try:
-            group = whole.groups[0]
-            probe = keeper.open(group.probe)
-            note_resumed(folder, probe.hello)
-        except BaseException:
-            keeper.close()
-            raise
-        return _AdaptiveLoop(folder, journal, source, keeper, whole, goal, patience).run(tell)
-
-
-def _prepared_to_resume(path: Path, manifest: Manifest, source: Source, tell: Tell) -> Prepared:
-    """All that a calibration that was begun may still measure here."""
-    plan = decode(manifest.plan)
-    if plan.name != NAME:
-        raise UsageError(
-            f"is a run of the plan {plan.name}, not a calibration",
-            field="resume",
-            value=str(path),
-            hint=f"fit it as it is: elbowroom fit {path}",
-        )
-    restore_frequencies(source, tell)
-    same_machine(path, source, manifest)
-    expansion = drop_unmeasurable(experiments.expand(plan, manifest.machine), plan, source)
-    return schedule(plan, manifest.machine, expansion, source, manifest.reverse)
+        manifest, plan = folder.manifest, decode(folder.manifest.plan)
+        if plan.name != NAME:
+            raise UsageError(
+                f"is a run of the plan {plan.name}, not a calibration",
+                field="resume",
+                value=str(path),
+                hint=f"fit it as it is: elbowroom fit {path}",
+            )
+        source = source_to_resume(folder, where, source, tell)
+        expansion = drop_unmeasurable(experiments.expand(plan, manifest.machine), plan, source)
+        whole = schedule(plan, manifest.machine, expansion, source, manifest.reverse)
+        with contextlib.closing(Loop(folder, journal, source, whole, patience)) as loop:
+            note_resumed(folder, loop.program_for(whole.groups[0]).hello)
+            return _Calibration(loop, goal).run(tell)
 
 
 def _check(goal: Goal) -> None:
@@ -251,23 +165,17 @@ def _candidates(whole: Prepared, places: Layout) -> dict[Situation, Point]:
     return candidates
 
 
-def _with(expansion: Expansion, points: Sequence[Point]) -> Expansion:
-    return msgspec.structs.replace(expansion, points=tuple(points))
-
-
 @dataclass
-class _AdaptiveLoop:
-    """The loop: measure, fit, look how wide the intervals are, choose."""
+class _Calibration:
+    """Rounds: measure, fit, look how wide the intervals are, choose. One program stays up in all of them:
+    starting MPI takes longer than measuring a repetition.
+    """
 
-    folder: RunFolder
-    journal: Journal
-    source: Source
-    keeper: Keeper
-    whole: Prepared
+    loop: Loop
     goal: Goal
-    patience: float | None
 
     def __post_init__(self) -> None:
+        self.folder, self.whole = self.loop.folder, self.loop.prepared
         self._layout = layout_of(self.whole.machine)
         self._candidates = _candidates(self.whole, self._layout)
         self._points = {point.id: point for point in self.whole.expansion.points}
@@ -275,21 +183,10 @@ class _AdaptiveLoop:
 
     def run(self, tell: Tell) -> tuple[RunFolder, Results, AdaptiveResult]:
         """Measures until the goal is reached, then controls and closing baselines; seals and judges."""
-        work = Loop(
-            self.journal,
-            self._points,
-            self.whole.plan.steady,
-            open_probe=self.keeper.open,
-            limit=self.patience,
-        )
         with stopped_by_signals(self.folder.path, "elbowroom calibrate --resume"):
-            with (
-                part_of(self.folder, self.source, work),
-                contextlib.closing(self.keeper),
-                self._progress(tell) as bar,
-            ):
-                reason, width = self._choose_and_measure(work, bar)
-                self._measure(work, bar, self._controls(), closing=True)
+            with self.loop.part(), self._progress(tell) as bar:
+                reason, width = self._choose_and_measure(bar)
+                self._measure(bar, self._controls(), closing=True)
             results = finish(self.folder)
         return self.folder, results, self._summary(reason, width)
 
@@ -304,7 +201,7 @@ class _AdaptiveLoop:
     def _controls(self) -> list[Point]:
         return [point for point in self.whole.expansion.points if point.role != "point"]
 
-    def _choose_and_measure(self, work: Loop, bar: Progress) -> tuple[Reason, float | None]:
+    def _choose_and_measure(self, bar: Progress) -> tuple[Reason, float | None]:
         """Rounds of measuring and choosing; why they ended, and how wide the intervals are then.
 
         Narrow enough counts when it was so before the last run too: ending at the first look that says so
@@ -314,7 +211,7 @@ class _AdaptiveLoop:
         clock = BudgetClock()
         chosen = [point for point in self.folder.manifest.points if point.role == "point"]
         while True:
-            self._measure(work, bar, chosen)
+            self._measure(bar, chosen)
             measured = self._chosen()
             curves = self._curves()
             fitted = self._fitted(curves)
@@ -340,7 +237,7 @@ class _AdaptiveLoop:
         """Whether another run, and the closing baselines and controls, would exceed the time limit."""
         return 0 < self.goal.seconds < spent * (runs + 1 + len(self._controls())) / runs
 
-    def _measure(self, work: Loop, bar: Progress, points: Sequence[Point], *, closing: bool = False) -> None:
+    def _measure(self, bar: Progress, points: Sequence[Point], *, closing: bool = False) -> None:
         """Measures what these points still lack; with `closing` also what comes at the end of all of them."""
         plan = self.whole.plan
         known = self.folder.manifest.points
@@ -350,12 +247,11 @@ class _AdaptiveLoop:
         chosen = self.folder.manifest.points if closing else tuple(points)
         units = order_units(chosen, plan.repetitions, plan.seed, self.folder.manifest.reverse)
         units = tuple(unit for unit in units if closing or not unit.closing)
-        left = remaining(units, self.journal.done)
-        for block in blocks(left, plan.repetitions, plan.starts):
+        for block in blocks(self.loop.remaining(units), plan.repetitions, plan.starts):
             if plan.starts > 1:
-                self.keeper.close()
+                self.loop.close()
             for group in groups(block, self._points, self.whole.machine):
-                work.run(group, None, lambda unit: bar.step(unit.point))
+                self.loop.run(group, InOrder(group.units), bar)
 
     def _chosen(self) -> list[Situation]:
         points = {point.id for point in self.folder.manifest.points}

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
-from elbowroom.measure.agenda import SAFETY, Agenda, BudgetClock, Limits, WithinBudget, phases_seconds
+from elbowroom.launch.native import building_seconds
+from elbowroom.measure.agenda import SAFETY, Agenda, Limits
+from elbowroom.measure.prepared import Prepared, UnitGroup
 from elbowroom.measure.results import point_results
 from elbowroom.plan.axes import is_control
 from elbowroom.plan.information import by_information
 from elbowroom.plan.order import estimate
-from elbowroom.points.point import Point
-from elbowroom.points.unit import Unit
+from elbowroom.points.point import Point, Steady
+from elbowroom.points.unit import Entry, Unit
 from elbowroom.results.result import PointResult
 from elbowroom.stats.signed_ranks import FEWEST
 from elbowroom.store.folder import Budget, RunFolder
-
-if TYPE_CHECKING:
-    from elbowroom.measure.loop import UnitGroup
-    from elbowroom.measure.prepared import Prepared
 
 START = 1.0
 """Seconds from the command until a clock runs: the interpreter and its imports."""
@@ -34,6 +33,109 @@ REPORT_RESULTS = 6.0
 """All of that takes at most so many times as long as computing the results, which is measured during the run:
 more time is kept on a slow or busy host.
 """
+
+
+SHORTEST_LIMIT = 0.02
+"""Seconds: a phase may always wait so long for its steady state."""
+SHORTEST_PATIENCE = 1.0
+
+
+class InOrder:
+    """Which unit a run measures next, and how long it may wait for it: all units, one after the other."""
+
+    def __init__(self, units: Iterable[Unit]) -> None:
+        self._units = iter(units)
+
+    def next(self) -> Unit | None:
+        """The unit to measure now; None: nothing more."""
+        return next(self._units, None)
+
+    def limits(self, point: Point, patience: float, steady: Steady) -> tuple[float, Steady]:
+        """How long to wait for an answer, and for a steady state, if these would be usual."""
+        return patience, steady
+
+    def record(self, entry: Entry, seconds: float) -> None:
+        """The unit has this entry, after so many seconds."""
+
+    def give_up(self, point: str) -> None:
+        """The point took the probe down too often: each of its units gets an entry that says why."""
+
+    def over(self) -> bool:
+        """Whether there is no time left."""
+        return False
+
+
+class BudgetClock:
+    """What is left of a budget. Building the programs does not count: it happens once on a machine."""
+
+    def __init__(self, start: float | None = None) -> None:
+        """`start`: time.monotonic() of the beginning, default now."""
+        self.seconds = math.inf
+        self._start = time.monotonic() if start is None else start
+        self._built = building_seconds()
+
+    def limit(self, seconds: float) -> None:
+        """So many seconds are given, from the beginning on; 0: no limit."""
+        self.seconds = seconds or math.inf
+
+    def spent(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self._start - (building_seconds() - self._built)
+
+    def left(self) -> float:
+        """Seconds left, below 0 where more was taken."""
+        return self.seconds - self.spent()
+
+
+class WithinBudget(InOrder):
+    """The units that an agenda chooses, until only `reserve()` seconds of a budget are left."""
+
+    def __init__(self, agenda: Agenda, clock: BudgetClock, reserve: Callable[[], float]) -> None:
+        self.agenda = agenda
+        self._clock = clock
+        self._reserve = reserve
+
+    def _left(self) -> float:
+        return self._clock.left() - self._reserve()
+
+    def next(self) -> Unit | None:
+        """What the agenda chooses."""
+        return self.agenda.next(self._left())
+
+    def limits(self, point: Point, patience: float, steady: Steady) -> tuple[float, Steady]:
+        """A phase that never settles must not take the time of all others: what the unit does not need is
+        divided among its phases, of which one with both sides may wait twice.
+        """
+        left = self._left()
+        phases = len(point.sequence)
+        spare = (left - phases * point.workload.times(point).phase) / (2 * phases)
+        limit = min(steady.limit, max(SHORTEST_LIMIT, spare))
+        return min(patience, max(SHORTEST_PATIENCE, left)), msgspec.structs.replace(steady, limit=limit)
+
+    def record(self, entry: Entry, seconds: float) -> None:
+        """A first repetition also touches memory, which its phases do not wait for."""
+        expected = phases_seconds(entry) if entry.repetition == 0 else None
+        sound = entry.record.get("status") != "failed"
+        self.agenda.record(entry.unit, seconds if expected is None else expected, sound=sound)
+
+    def give_up(self, point: str) -> None:
+        """Not asked for again."""
+        self.agenda.give_up(point)
+
+    def over(self) -> bool:
+        """Whether only the reserve is left."""
+        return self._left() <= 0
+
+
+def phases_seconds(entry: Entry) -> float | None:
+    """Seconds from the beginning of a unit's first phase to the end of its last; None without phases."""
+    times = [
+        phase[name]
+        for phase in entry.record.get("phases", ())
+        for name in ("start_ns", "end_ns")
+        if name in phase
+    ]
+    return (max(times) - min(times)) * 1e-9 if times else None
 
 
 class Schedule:

@@ -1,7 +1,6 @@
 """Measures co-location: each application alone, on half of the cores, and beside each other one.
 
-What was timed is journalled line by line, so that a measurement that was stopped can go on. Of two that
-share, each is started again when it ends, until both have run once at least beside the other.
+Of two that share, each is started again when it ends, until both have run once at least beside the other.
 """
 
 from __future__ import annotations
@@ -19,23 +18,18 @@ from typing import IO, NamedTuple
 
 from elbowroom.documents import encode
 from elbowroom.errors import MachineError, UsageError
-from elbowroom.files import disk_error, read_document, write_atomically
+from elbowroom.files import read_document, write_atomically
 from elbowroom.launch import processes
 from elbowroom.launch.processes import kill_all, run_program, start
 from elbowroom.measure.campaign import Stopped
 from elbowroom.measure.colocation_commands import shared_environment
 from elbowroom.measure.manifest import Tell
-from elbowroom.measure.progress import Progress
+from elbowroom.measure.timed_commands import open_times, time_commands
 from elbowroom.schedule.applications import Applications, Turn, turns
 from elbowroom.schedule.measured import SharedTime
-from elbowroom.signals import ends_as_interrupt
-from elbowroom.store.folder import refuse_existing
-from elbowroom.store.journal import Format, Lines
+from elbowroom.store.journal import Format
 
-APPLICATIONS, JOURNAL = "applications.json", "times.jsonl"
-
-FIRST_GUESS = 10.0
-"""Seconds of a run, until the first has ended."""
+APPLICATIONS = "applications.json"
 
 LONGEST_OFFSET = 1.0
 """s. The second of two applications starts up to this much later: repetitions meet at other places."""
@@ -73,43 +67,29 @@ def measure_colocation(
     """Measures all turns into a new folder, or goes on with one that was begun (`again`). The lines of its
     journal. Stopped (an interrupt) keeps what was timed.
     """
-    with contextlib.closing(_opened(apps, out, again)) as journal:
-        left = [turn for turn in turns(apps, repetitions, seed) if turn.key not in journal.done]
-        done = journal.read()
-        guess = sum(line.wall_s for line in done) / len(done) if done else FIRST_GUESS
-        try:
-            with ends_as_interrupt(), Progress(len(left), guess * len(left), tell) as bar:
-                for turn in left:
-                    line = _measured(apps, turn, seed, patience)
-                    journal.append(line)
-                    done.append(line)
-                    bar.step(_SHARED.name(line))
-        except KeyboardInterrupt as interrupt:
-            raise Stopped(
-                "stopped; what was timed is kept", field="out", value=str(out), hint="continue with --resume"
-            ) from interrupt
-    return [line for line in done if line.repetition < repetitions]
 
+    def write(folder: Path) -> None:
+        write_atomically(folder / APPLICATIONS, encode(apps), own=True)
 
-def _opened(apps: Applications, out: Path, again: bool) -> Lines[SharedTime, tuple[int, str, str, str]]:
-    if again:
+    def check(folder: Path) -> None:
         hint = "start anew: -o FOLDER"
-        stored = read_document(out / APPLICATIONS, field="resume", hint=hint)
-        if stored != encode(apps):
+        if read_document(folder / APPLICATIONS, field="resume", hint=hint) != encode(apps):
             raise UsageError("was started for other applications", field="resume", value=str(out), hint=hint)
-        return Lines(out / JOURNAL, _SHARED, create=True)
-    refuse_existing(out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise disk_error(error, out, "out") from error
-    journal = Lines(out / JOURNAL, _SHARED, create=True)
-    try:
-        write_atomically(out / APPLICATIONS, encode(apps), own=True)
-    except BaseException:
-        journal.close()
-        raise
-    return journal
+
+    stopped = Stopped(
+        "stopped; what was timed is kept", field="out", value=str(out), hint="continue with --resume"
+    )
+    with contextlib.closing(open_times(out, _SHARED, write, check if again else None)) as journal:
+        lines = time_commands(
+            turns(apps, repetitions, seed),
+            lambda turn: _measured(apps, turn, seed, patience),
+            journal,
+            _SHARED,
+            lambda turn: turn.key,
+            tell=tell,
+            stopped=stopped,
+        )
+    return [line for line in lines if line.repetition < repetitions]
 
 
 def _measured(apps: Applications, turn: Turn, seed: int, patience: float | None) -> SharedTime:

@@ -16,28 +16,23 @@ import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from elbowroom.errors import ElbowroomError, UsageError
-from elbowroom.launch import launchers
+from elbowroom.errors import UsageError
 from elbowroom.launch.native import checkout_root, commit
 from elbowroom.machine.frequencies import CORE, GOVERNOR, TURBO, UNCORE, Frequencies
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.machine.state import unknowns
 from elbowroom.machine.topology import Machine
-from elbowroom.measure.loop import Loop
+from elbowroom.measure.prepared import Prepared, Request
 from elbowroom.measure.results import IMPORTED
 from elbowroom.measure.source import Source
 from elbowroom.points.point import SETTINGS
 from elbowroom.store.folder import Manifest, RunFolder
 from elbowroom.store.journal import Journal
 from elbowroom.version import __version__
-
-if TYPE_CHECKING:
-    from elbowroom.measure.prepared import Prepared, Request
-
 
 _BUSY_FIELDS = (0, 1, 2, 5, 6)
 """user, nice, system, irq, softirq of /proc/stat; idle, iowait and steal are not other processes' work
@@ -175,46 +170,6 @@ def locked(path: Path) -> Iterator[tuple[RunFolder, Journal]]:
             )
         folder.check_points(unit.point for unit in journal.done)
         yield folder, journal
-
-
-@contextlib.contextmanager
-def part_of(folder: RunFolder, source: Source, work: Loop) -> Iterator[None]:
-    """One part of a run: what it took and the machine's state after it are written at its end, if anything
-    was measured. An error in the block is the one that is shown.
-    """
-    manifest, start, clocks = folder.manifest, time.monotonic(), look()
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(ElbowroomError, OSError):
-            _close_part(folder, source, manifest, clocks, start, work)
-        raise
-    _close_part(folder, source, manifest, clocks, start, work)
-
-
-def _close_part(
-    folder: RunFolder,
-    source: Source,
-    manifest: Manifest,
-    clocks: Clocks,
-    start: float,
-    work: Loop,
-) -> None:
-    if not work.units_measured:
-        return
-    during: dict[str, Any] = {}
-    if source.live and not launchers.get(source.name).program:
-        # The ranks are children of ours: what the host was busy with besides them is other people's work.
-        during["others_busy"] = others_busy(clocks, look())
-    wall = manifest.wall_s + time.monotonic() - start
-    spent = manifest.measured_s + work.measured_s
-    after = state_of(source, lambda _: None) if source.live else {}
-    folder.update(
-        state={**manifest.state, "during": during, "after": after},
-        wall_s=wall,
-        measured_s=spent,
-        measured_share=spent / wall if wall > 0 and source.live else None,
-    )
 
 
 def manifest_of(

@@ -18,11 +18,8 @@ from elbowroom.launch.native import cache_folder
 from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.budgets import check_budget
-from elbowroom.measure.loop import groups
-from elbowroom.measure.manifest import (
-    Tell,
-)
-from elbowroom.measure.prepared import Prepared, Request
+from elbowroom.measure.manifest import Tell
+from elbowroom.measure.prepared import Prepared, Request, UnitGroup
 from elbowroom.measure.source import RecordedSource, Source, with_starpu
 from elbowroom.models import published
 from elbowroom.models.document import Document
@@ -34,6 +31,7 @@ from elbowroom.plan.file import Plan
 from elbowroom.plan.order import blocks, estimate, measured, order_units
 from elbowroom.plan.validation import check_count, validate
 from elbowroom.points.point import Expansion, Note, Point, running
+from elbowroom.points.probe import ProbeStart, several_threads, shares_core
 from elbowroom.points.steps import ApplicationSteps, Losses
 from elbowroom.points.unit import Unit
 from elbowroom.stats.interval import Interval
@@ -121,10 +119,7 @@ def schedule(plan: Plan, machine: Machine, expansion: Expansion, source: Source,
         for block in blocks(units, plan.repetitions, plan.starts)
         for group in groups(block, by_id, machine)
     )
-    commands = (
-        source.command(group.probe) if group.started is None else source.application_command(group.started)
-        for group in sorted_units
-    )
+    commands = (source.command(group.probe) for group in sorted_units)
     return Prepared(
         plan=plan,
         machine=machine,
@@ -135,6 +130,36 @@ def schedule(plan: Plan, machine: Machine, expansion: Expansion, source: Source,
         measured_seconds=0.0 if machine.virtual else measured(points, units),
         commands=tuple(dict.fromkeys(line for line in commands if line)),
         budget=plan.budget if source.live else 0.0,
+    )
+
+
+def groups(units: Sequence[Unit], points: dict[str, Point], machine: Machine) -> tuple[UnitGroup, ...]:
+    """Units by what answers them, each group in the order of the plan.
+
+    Groups follow one another instead of alternating, since the ranks of a second, idle probe would poll
+    beside the measurement. The probe's groups come first.
+    """
+    members: dict[tuple[Any, ...], list[Unit]] = {}
+    for unit in units:
+        point = points[unit.point]
+        workload = point.workload
+        order, key = workload.facts.order, workload.group(point, workload.rank_count(point, machine))
+        members.setdefault((order != "planned", key if order == "last, sorted" else (), key), []).append(unit)
+    ordered = sorted(members, key=lambda member: member[:2])
+    return tuple(_group(members[member], points, machine) for member in ordered)
+
+
+def _group(units: Sequence[Unit], points: dict[str, Point], machine: Machine) -> UnitGroup:
+    most = max((points[unit.point] for unit in units), key=lambda point: len(point.comm_cores))
+    return UnitGroup(
+        probe=ProbeStart(
+            ranks=most.workload.rank_count(most, machine),
+            share_core=shares_core(most),
+            several_threads=several_threads(most),
+            library_progress=most.workload.needs.library_progress,
+            program=most if most.workload.program else None,
+        ),
+        units=tuple(units),
     )
 
 

@@ -1,4 +1,4 @@
-"""A request for a run, and the plan that it becomes on a machine."""
+"""A request for a run, and what a plan becomes on a machine."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import msgspec
 from elbowroom.experiments.plans import Overrides
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.machine.topology import Machine
-from elbowroom.measure.loop import UnitGroup
 from elbowroom.measure.source import Where
 from elbowroom.plan.file import Plan
 from elbowroom.points.point import Expansion
+from elbowroom.points.probe import ProbeStart
 from elbowroom.points.unit import Unit
 
 
@@ -30,6 +30,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     trace: bool = False
     start: float | None = None
+
+
+class UnitGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Units that one start of the probe, or of a program, answers."""
+
+    probe: ProbeStart
+    units: tuple[Unit, ...]
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):

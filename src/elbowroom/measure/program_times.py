@@ -1,18 +1,17 @@
 """Checking an advice with the user's own program: run in both configurations, in pairs, and timed.
 
 Each pair is one repetition; which of the two is first is random in every other one and the other way round in
-the next (ABBA). What was timed is journalled line by line, so that a check that was stopped can go on.
+the next (ABBA).
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-import random
-import re
 import shlex
 import string
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -23,19 +22,14 @@ from elbowroom.advise.job import AXES, Setup
 from elbowroom.advise.setups import comm_socket, differing
 from elbowroom.advise.verification import Column, Compared, compare, compared_with, steps_of_times
 from elbowroom.errors import MachineError, UsageError
-from elbowroom.files import disk_error
 from elbowroom.launch.processes import Finished, run_program
 from elbowroom.measure.campaign import Stopped
 from elbowroom.measure.manifest import Tell
-from elbowroom.measure.progress import Progress
+from elbowroom.measure.timed_commands import interleaved, last_number, open_times, printed, time_commands
 from elbowroom.models.document import Document
-from elbowroom.signals import ends_as_interrupt
-from elbowroom.store.folder import refuse_existing
-from elbowroom.store.journal import Format, Lines
+from elbowroom.store.journal import Format
 
-ADVICE, JOURNAL = "advice.json", "times.jsonl"
-FIRST_GUESS = 10.0
-"""Seconds of one run of the program, until the first has ended."""
+ADVICE = "advice.json"
 
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,51 +128,38 @@ def time_program(
     was begun.
     """
     words = commands(advice, document)
-    with contextlib.closing(_opened(advice, out, again)) as journal:
-        done = journal.read()
-        left = [item for item in order(repetitions, seed) if item not in journal.done]
-        guess = sum(one.wall_s for one in done) / len(done) if done else FIRST_GUESS
-        try:
-            with ends_as_interrupt(), Progress(len(left), guess * len(left), tell, "timing") as bar:
-                for repetition, which in left:
-                    finished = run_program(words[which], patience)
-                    one = Timed(
-                        repetition=repetition,
-                        which=which,
-                        seconds=_seconds(advice, finished),
-                        wall_s=finished.wall_s,
-                    )
-                    journal.append(one)
-                    done.append(one)
-                    bar.step(("now", "advised")[which])
-        except KeyboardInterrupt as interrupt:
-            raise Stopped(
-                "stopped; what was timed is kept",
-                field="verify",
-                value=str(out),
-                hint="continue with --resume instead of --run",
-            ) from interrupt
+
+    def run(turn: tuple[int, int]) -> Timed:
+        finished = run_program(words[turn[1]], patience)
+        seconds = _seconds(advice, finished)
+        return Timed(repetition=turn[0], which=turn[1], seconds=seconds, wall_s=finished.wall_s)
+
+    def write(folder: Path) -> None:
+        ADVICE_FORMAT.write(folder / ADVICE, advice, own=True)
+
+    check = partial(_same, advice) if again else None
+    stopped = Stopped(
+        "stopped; what was timed is kept",
+        field="verify",
+        value=str(out),
+        hint="continue with --resume instead of --run",
+    )
+    # Of two arms the advised one first: which one begins is as it always was for a seed.
+    turns = list(interleaved((1, 0), repetitions, seed, mirrored=True))
+    with contextlib.closing(open_times(out, _RUNS, write, check)) as journal:
+        done = time_commands(
+            turns,
+            run,
+            journal,
+            _RUNS,
+            lambda turn: turn,
+            tell=tell,
+            stopped=stopped,
+            doing="timing",
+            label=lambda line: ("now", "advised")[line.which],
+        )
     totals = steps_of_times([_column(done, which) for which in (0, 1)], seed)
     return compare(advice, totals, repetitions, source=str(out))
-
-
-def _opened(advice: Advice, out: Path, again: bool) -> Lines[Timed, tuple[int, int]]:
-    """The journal of a new folder, or of one that was begun for the same advice, locked."""
-    if again:
-        _same(advice, out)
-        return Lines(out / JOURNAL, _RUNS, create=True)
-    refuse_existing(out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise disk_error(error, out, "out") from error
-    journal = Lines(out / JOURNAL, _RUNS, create=True)
-    try:
-        ADVICE_FORMAT.write(out / ADVICE, advice, own=True)
-    except BaseException:
-        journal.close()
-        raise
-    return journal
 
 
 def _same(advice: Advice, out: Path) -> None:
@@ -195,15 +176,6 @@ def _same(advice: Advice, out: Path) -> None:
         )
 
 
-def order(repetitions: int, seed: int) -> list[tuple[int, int]]:
-    """(repetition, configuration) in the order in which they are run."""
-    rng, first, turns = random.Random(seed), 0, []
-    for repetition in range(repetitions):
-        first = rng.randrange(2) if repetition % 2 == 0 else 1 - first
-        turns += [(repetition, first), (repetition, 1 - first)]
-    return turns
-
-
 def _column(done: Sequence[Timed], which: int) -> Column:
     chosen = [one for one in done if one.which == which]
     return Column([one.seconds for one in chosen], [one.repetition for one in chosen])
@@ -214,16 +186,14 @@ def _seconds(advice: Advice, finished: Finished) -> float:
     pattern = advice.job.verify.number
     if pattern is None:
         return finished.wall_s
-    matches = re.findall(pattern, finished.stdout)
-    try:
-        value = float(matches[-1] if isinstance(matches[-1], str) else matches[-1][0])
-    except (IndexError, ValueError) as error:
+    value = last_number(pattern, finished.stdout)
+    if value is None:
         raise MachineError(
-            f"finds no number in the program's output: {finished.stdout.strip()[-200:] or 'nothing'}",
+            f"finds no number in the program's output: {printed(finished.stdout, 200)}",
             field="verify.number",
             value=pattern,
             hint="fix the expression, with the number in its group",
-        ) from error
+        )
     if not (value > 0 and math.isfinite(value)):
         raise MachineError(
             "is not a time of a step", field="verify.number", value=value, hint="let it find seconds above 0"

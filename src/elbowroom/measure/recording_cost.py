@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import secrets
@@ -9,12 +10,13 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import trace_reader
 from elbowroom.launch.processes import run_program
 from elbowroom.launch.recorder import DEFAULT_BYTES, Settings, default_bytes, prepare
+from elbowroom.measure.timed_commands import Outcome, Turn, last_number, printed, run_in_turns
 from elbowroom.trace.activity import read_events
 from elbowroom.trace.columns import TraceColumns
 from elbowroom.trace.flushes import FLUSH, PLAIN, RecordedRun, find_flushes
@@ -27,14 +29,10 @@ if TYPE_CHECKING:
 WALL = "wall"
 THREADS = "{threads}"
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "STARPU_NCPU")
-_TAIL = 300
 _SLOT_BYTES = 32
 
 Step = Callable[[int, int, float], object]
 """Told before and after each run how many of how many are done, and how many seconds all take, about."""
-
-Turn = TypeVar("Turn")
-Outcome = TypeVar("Outcome")
 
 
 class RecordedProgram:
@@ -169,33 +167,32 @@ class FlushRuns(RecordedProgram):
         return RecordedRun(timed, activity.duration / 1e9, find_flushes(activity, events))
 
 
-def run_in_turns(
+def record_in_turns(
     turns: Iterable[Turn], run: Callable[[Turn], Outcome], seconds: float, step: Step | None
 ) -> list[Outcome]:
     """What each turn gives; `seconds` of a turn, about, are told to `step`."""
     listed = list(turns)
-    tell = step or (lambda *_: None)
-    tell(0, len(listed), seconds * len(listed))
-    outcomes = []
-    for done, turn in enumerate(listed, start=1):
-        outcomes.append(run(turn))
-        tell(done, len(listed), seconds * len(listed))
-    return outcomes
+    done = itertools.count()
+
+    def tell(_outcome: object = None) -> None:
+        if step is not None:
+            step(next(done), len(listed), seconds * len(listed))
+
+    tell()
+    return run_in_turns(listed, run, tell)
 
 
 def number_printed(metric: str, output: str) -> float:
     """The number that the expression finds last."""
-    matches = list(re.finditer(metric, output, re.MULTILINE))
-    text = "" if not matches else matches[-1][1 if matches[-1].re.groups else 0]
-    try:
-        return float(text)
-    except (TypeError, ValueError):
+    value = last_number(metric, output, flags=re.MULTILINE)
+    if value is None:
         raise MachineError(
-            f"finds no number in what the command printed: {output.strip()[-_TAIL:] or 'nothing'}",
+            f"finds no number in what the command printed: {printed(output)}",
             field="metric",
             value=metric,
             hint="for instance 'time: ([0-9.]+)', or wall",
-        ) from None
+        )
+    return value
 
 
 def check_runs(repeat: int, metric: str) -> None:

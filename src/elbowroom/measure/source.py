@@ -28,7 +28,7 @@ from elbowroom.machine.state import Failure
 from elbowroom.machine.topology import Machine, here
 from elbowroom.plan.file import Plan
 from elbowroom.points.point import Needs, Point
-from elbowroom.points.probe import ProbeStart, shares_core
+from elbowroom.points.probe import ProbeStart
 from elbowroom.points.unit import Unit
 from elbowroom.store.folder import RunFolder
 from elbowroom.virtual.answers import NOISE, SEED, VirtualMachine
@@ -100,16 +100,10 @@ class Source(Protocol):
         """
 
     def command(self, start: ProbeStart) -> str:
-        """The exact command line of a probe started so; empty when nothing is started."""
+        """The exact command line of a probe, or program, started so; empty when nothing is started."""
 
     def open(self, start: ProbeStart) -> Conversation:
-        """Starts a conversation."""
-
-    def application_command(self, point: Point) -> str:
-        """The exact command line of the point's application; empty when nothing is started."""
-
-    def start(self, point: Point) -> Conversation:
-        """Starts the point's application, with all its threads."""
+        """Starts a conversation with the probe, or with a program in its place."""
 
 
 def choose(where: Where, env: Mapping[str, str] | None = None) -> Source:
@@ -175,7 +169,6 @@ class Live:
         return settable(msgspec.structs.replace(this_host, hosts=self._hosts))
 
     def topology(self) -> str:
-        """hwloc's XML of this host."""
         if self._topology is None:
             # Before the probe is built, in a dry run, its library is asked.
             built = self.probe.exists()
@@ -187,7 +180,6 @@ class Live:
         return topologies.probe_output(self.probe, "observe") if self.probe.exists() else {}
 
     def state(self) -> dict[str, Any]:
-        """The state of this host now."""
         return topologies.probe_output(self.probe, "state")
 
     def refuse(self, point: Point) -> str:
@@ -250,15 +242,28 @@ class Live:
         self._traces = folder
 
     def command(self, start: ProbeStart) -> str:
-        """The exact command line."""
-        request = self._request(start)
-        return build_launch(self.name, request, self._env).line()
+        """A program's settings are in a file that is made when it starts."""
+        if start.program is not None:
+            return self._program_launch(start, start.program, "CONFIG.json").line()
+        return build_launch(self.name, self._request(start), self._env).line()
 
     def open(self, start: ProbeStart) -> Conversation:
-        """Starts the probe."""
+        """A program is built first if it is not there yet."""
         missing = missing_program(self.name, self._mpi)
         if missing:
             raise MachineError(missing, field="launcher", value=self.name, hint="choose another --launcher")
+        point = start.program
+        if point is not None:
+            if self._traces is not None:
+                raise UsageError(
+                    "records the probe, and this plan's points are measured by applications",
+                    field="trace",
+                    hint="record the application itself: elbowroom trace record -- COMMAND",
+                )
+            startup = point.workload.startup(point)
+            return ProgramSession(
+                lambda config: self._program_launch(start, point, config), startup, self._mpi
+            )
         request = self._request(start)
         if self._traces is not None:
             self._traced += 1
@@ -266,28 +271,9 @@ class Live:
             request = msgspec.structs.replace(request, arguments=(*request.arguments, "--trace", str(folder)))
         return Session(build_launch(self.name, request, self._env), ranks=start.ranks, mpi=self._mpi)
 
-    def application_command(self, point: Point) -> str:
-        """The exact command line of the application; its settings are in a file made when it starts."""
-        return self._launch_of(point, "CONFIG.json").line()
-
-    def start(self, point: Point) -> Conversation:
-        """Starts the application, built first where it is not there yet."""
-        missing = missing_program(self.name, self._mpi)
-        if missing:
-            raise MachineError(missing, field="launcher", value=self.name, hint="choose another --launcher")
-        if self._traces is not None:
-            raise UsageError(
-                "records the probe, and this plan's points are measured by applications",
-                field="trace",
-                hint="record the application itself: elbowroom trace record -- COMMAND",
-            )
-        startup = point.workload.startup(point)
-        return ProgramSession(lambda config: self._launch_of(point, config), startup, self._mpi)
-
-    def _launch_of(self, point: Point, config: str) -> Launch:
+    def _program_launch(self, start: ProbeStart, point: Point, config: str) -> Launch:
         several = ("--threads", "multiple") if len(point.comm_cores) > 1 else ()
-        ranks = point.workload.rank_count(point, self.machine())
-        base = self._request(ProbeStart(ranks, shares_core(point), bool(several)))
+        base = self._request(start)
         program, *words = build.program_words(point.workload.program, self._mpi)
         arguments = (*words, "measure", *several, "--config", config)
         if point.workload.needs.gpu is not None:
@@ -317,7 +303,6 @@ class _NothingStarted:
     name: str
 
     def record(self, folder: Path) -> None:
-        """There is nothing to record."""
         raise UsageError(
             f"{self.name} starts nothing that could be recorded",
             field="trace",
@@ -325,11 +310,6 @@ class _NothingStarted:
         )
 
     def command(self, start: ProbeStart) -> str:
-        """No command line."""
-        return ""
-
-    def application_command(self, point: Point) -> str:
-        """No command line."""
         return ""
 
 
@@ -343,19 +323,15 @@ class RecordedSource(_NothingStarted):
         self.mpi = self._run.manifest.mpi
 
     def machine(self) -> Machine:
-        """The recorded machine."""
         return self._run.manifest.machine
 
     def topology(self) -> str:
-        """The recorded topology."""
         return self._run.topology()
 
     def observers(self) -> dict[str, Any]:
-        """What could be observed there."""
         return self._run.manifest.observers
 
     def state(self) -> dict[str, Any]:
-        """The state recorded before the measuring."""
         return self._run.manifest.state.get("before", {})
 
     def recorded(self, units: Sequence[Unit]) -> tuple[Unit, ...]:
@@ -369,14 +345,9 @@ class RecordedSource(_NothingStarted):
         return ""
 
     def open(self, start: ProbeStart) -> Conversation:
-        """A conversation with the recording."""
         recorded = (RecordedAnswer(unit=entry.unit, record=entry.record) for entry in self._run.entries())
         manifest = self._run.manifest
         return Replay({**manifest.hello, "kernels": list(manifest.kernels)}, recorded)
-
-    def start(self, point: Point) -> Conversation:
-        """A conversation with the recording."""
-        return self.open(ProbeStart(0))
 
 
 class VirtualSource(_NothingStarted):
@@ -395,7 +366,6 @@ class VirtualSource(_NothingStarted):
         return self._virtual.machine
 
     def topology(self) -> str:
-        """hwloc's XML, marked as virtual."""
         return topology_xml(self._virtual.machine)
 
     def observers(self) -> dict[str, Any]:
@@ -415,14 +385,10 @@ class VirtualSource(_NothingStarted):
         return self._virtual.refuse(point)
 
     def open(self, start: ProbeStart) -> Conversation:
-        """A conversation with the virtual machine."""
-        return VirtualProbe(self._virtual, start.ranks)
-
-    def start(self, point: Point) -> Conversation:
-        """A conversation with a cluster of such machines, or with one whose effects answer."""
-        if point.workload.virtual_refusal:
-            return VirtualProbe(self._virtual, point.workload.rank_count(point, self._virtual.machine))
-        return VirtualCluster(self._virtual, point)
+        """A conversation with the virtual machine, or with a cluster of such machines."""
+        if start.program is None or start.program.workload.virtual_refusal:
+            return VirtualProbe(self._virtual, start.ranks)
+        return VirtualCluster(self._virtual, start.program)
 
 
 def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> VirtualMachine:

@@ -162,7 +162,6 @@ class ExtraneousAccesses(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=Tru
         return (self.who,) if self.who in ("sender", "receiver", "bystanders") else ("sender", "receiver")
 
     def id(self, point: Point) -> str:
-        """The axes of messages, and the accesses."""
         parts = [*message_id(point), self.who, self.access, self.data]
         parts += [] if self.barrier else ["nobarrier"]
         parts += [] if self.timing == "one-way" else [self.timing]

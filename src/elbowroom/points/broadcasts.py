@@ -41,7 +41,6 @@ class Forwarding(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
     losses: Losses | None = None
 
     def id(self, point: Point) -> str:
-        """Kernel, cores, tree and message."""
         parts = [self.kernel, f"n{point.n}", self.tree, f"{self.ranks}ranks", f"{point.size}B"]
         parts += [f"segment{self.segment}"] * bool(self.segment)
         return "-".join(
@@ -55,7 +54,6 @@ class Forwarding(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def program(self) -> str:
-        """The executable (launch.build.APPLICATIONS)."""
         return PROGRAM
 
     def rank_count(self, point: Point, machine: Machine) -> int:
@@ -67,7 +65,6 @@ class Forwarding(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
         return (self, point.comp_cores, point.comm_cores, point.placements, point.comp_node, point.comm_node)
 
     def startup(self, point: Point) -> Startup:
-        """Kernel, tree and places."""
         program = {"name": PROGRAM, **msgspec.to_builtins(msgspec.structs.replace(self, losses=None))}
         return Startup(
             name=PROGRAM, ranks=self.ranks, settings=startup_settings(point, program), patience=START_UP

@@ -98,7 +98,6 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
     shared: bool = False
 
     def id(self, point: Point) -> str:
-        """Call, policy, size, computation and ranks."""
         parts: list[str] = [self.operation, self.form]
         parts += [f"{self.neighbours}neighbours"] if self.operation == "exchange" else []
         parts += [self.policy_id] if self.form != "blocking" else []
@@ -142,7 +141,6 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
 
     @property
     def needs(self) -> Needs:
-        """What it needs of MPI."""
         persistent = self.form == "persistent" and self.operation in COLLECTIVES
         return Needs(
             several_threads=self.progress in ("thread", "library"),
@@ -152,7 +150,6 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
         )
 
     def rank_count(self, point: Point, machine: Machine) -> int:
-        """Its own."""
         return self.ranks
 
     def group(self, point: Point, ranks: int) -> tuple[Hashable, ...]:

@@ -75,7 +75,6 @@ class FactorizationProgram(
     early: bool
 
     def id(self, point: Point) -> str:
-        """Task, processes, tiles, tree and cores."""
         tiles = f"{self.tiles}" if self.task == "cholesky" else f"{self.tiles}x{self.columns}"
         parts = [self.task, self.build, self.grid, f"tiles{tiles}", f"block{self.block}", self.way]
         parts += [f"segment{self.segment}"] if self.segment else []
@@ -100,7 +99,6 @@ class FactorizationProgram(
 
     @property
     def rows(self) -> int:
-        """Rows of the matrix."""
         return self.tiles * self.block
 
     @property

@@ -111,7 +111,6 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
     kernel: str = ""
 
     def id(self, point: Point) -> str:
-        """Victim, mover, SMs, sizes and places."""
         parts: list[str] = [self.victim]
         parts += [point.kernel, f"n{point.n}", f"comp{point.comp_node}"] * (self.victim == "cores")
         parts += [f"cursor{point.cursor}"] * (point.cursor != 1)
@@ -164,7 +163,6 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def program(self) -> str:
-        """The executable (launch.build.APPLICATIONS)."""
         return PROGRAM
 
     @property

@@ -24,7 +24,6 @@ class KernelBesideMessages(ProbeWorkload, msgspec.Struct, frozen=True):
     facts: ClassVar[Facts] = Facts(beside_messages=True)
 
     def id(self, point: Point) -> str:
-        """The axes that tell points apart."""
         return "-".join(message_id(point) + role_id(point))
 
     def sequence(self, point: Point, closing: bool = False, repetition: int = 0) -> tuple[Phase, ...]:

@@ -108,13 +108,15 @@ def shares_core(point: Point) -> bool:
 
 class ProbeStart(NamedTuple):
     """How the probe is started: with how many ranks, whether two of a host may share a core, whether several
-    of its threads call MPI, and whether the MPI starts a progress thread of its own.
+    of its threads call MPI, and whether the MPI starts a progress thread of its own. `program`: the point of
+    a program that is started in the probe's place, with all communication threads.
     """
 
     ranks: int
     share_core: bool = True
     several_threads: bool = False
     library_progress: bool = False
+    program: Point | None = None
 
 
 def several_threads(point: Point) -> bool:

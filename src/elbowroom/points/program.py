@@ -42,7 +42,6 @@ class AppProgram(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
     backoff: int | None = None
 
     def id(self, point: Point) -> str:
-        """Task, cores, messages, places and matrices."""
         parts = [self.task, self.build, f"n{point.n}", f"{self.ranks}ranks"]
         parts += [f"{point.size}B", point.metric] if point.size else []
         parts += [f"comp{point.comp_node}", f"comm{point.comm_node}", f"core{point.comm_core}"]
@@ -60,16 +59,13 @@ class AppProgram(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def program(self) -> str:
-        """The executable (launch.build.APPLICATIONS)."""
         return self.name
 
     @property
     def needs(self) -> Needs:
-        """StarPU, of that build."""
         return Needs(starpu=self.build == "starpu")
 
     def rank_count(self, point: Point, machine: Machine) -> int:
-        """Those of the program."""
         return self.ranks
 
     def group(self, point: Point, ranks: int) -> tuple[Hashable, ...]:
@@ -85,7 +81,6 @@ class AppProgram(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def startup(self, point: Point) -> Startup:
-        """The program and its places."""
         settings = startup_settings(point, msgspec.to_builtins(self))
         return Startup(name=self.name, ranks=self.ranks, settings=settings, patience=START_UP)
 

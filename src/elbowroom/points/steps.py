@@ -92,7 +92,6 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The program."""
         return self.name
 
     def labels(self, threads: int) -> Labels:
@@ -102,11 +101,9 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def program(self) -> str:
-        """The application."""
         return self.name
 
     def rank_count(self, point: Point, machine: Machine) -> int:
-        """Those of all nodes."""
         return self.processes
 
     def group(self, point: Point, ranks: int) -> tuple[Hashable, ...]:

@@ -119,11 +119,34 @@ def _text(data: bytes, name: str) -> str:
         ) from error
 
 
-class _CurvesReader:
+class CsvReader:
     """Reads one file; its errors name the file and the line."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    def error(
+        self, message: str, field: str, value: object, hint: str, line: int | None = None
+    ) -> UsageError:
+        """An error in the file, or on one of its lines."""
+        where = f"{self.name} line {line}" if line is not None else self.name
+        return UsageError(f"{where}: {message}", field=field, value=value, hint=hint)
+
+    def cells(self, number: int, line: str) -> list[str]:
+        """The cells of a line."""
+        try:
+            return [cell.strip() for cell in next(csv.reader([line], strict=True))]
+        except csv.Error as error:
+            raise self.error(
+                f"is not CSV ({error})", "line", line[:60], "separate cells by commas", number
+            ) from error
+
+
+class _CurvesReader(CsvReader):
+    """Reads curves."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self.headers: dict[str, tuple[int, str]] = {}
         self.comments: dict[str, int] = {}
         self.columns: tuple[str, ...] = ()
@@ -135,15 +158,15 @@ class _CurvesReader:
             if line.lstrip().startswith("#"):
                 self._header(number, line.strip())
             elif line.strip():
-                rows.append((number, self._cells(number, line)))
+                rows.append((number, self.cells(number, line)))
         if not rows and not self.headers:
-            raise self._error("there is nothing in it", "curves", None, "see `elbowroom help predict`")
+            raise self.error("there is nothing in it", "curves", None, "see `elbowroom help predict`")
         shape = self._shape()
         if not rows:
-            raise self._error("no line names the columns", "columns", None, f"write {','.join(COLUMNS)}")
+            raise self.error("no line names the columns", "columns", None, f"write {','.join(COLUMNS)}")
         self._name_columns(*rows[0])
         if len(rows) == 1:
-            raise self._error(
+            raise self.error(
                 "no values follow the names of the columns", "rows", None, "add a line for each run"
             )
         measured = tuple(self._row(number, cells, shape) for number, cells in rows[1:])
@@ -155,12 +178,6 @@ class _CurvesReader:
             **self._benchmark(),
         )
 
-    def _error(
-        self, message: str, field: str, value: object, hint: str, line: int | None = None
-    ) -> UsageError:
-        where = f"{self.name} line {line}" if line is not None else self.name
-        return UsageError(f"{where}: {message}", field=field, value=value, hint=hint)
-
     def _header(self, number: int, line: str) -> None:
         match = _HEADER.fullmatch(line)
         if match is None:
@@ -168,15 +185,15 @@ class _CurvesReader:
         own, key, value = bool(match[1]), match[2], match[3]
         if key not in (EXTRA if own else HEADERS):
             if own:
-                raise self._error("no such header", "header", f"elbowroom/{key}", closest(key, EXTRA), number)
+                raise self.error("no such header", "header", f"elbowroom/{key}", closest(key, EXTRA), number)
             self.comments.setdefault(key, number)
             return
         if key in self.headers and self.headers[key][1] != value:
-            raise self._error(
+            raise self.error(
                 f"is {self.headers[key][1]!r} on line {self.headers[key][0]}", key, value, "keep one", number
             )
         if not value or not value.isprintable():
-            raise self._error("says nothing that can be read", key, value, "give it a value", number)
+            raise self.error("says nothing that can be read", key, value, "give it a value", number)
         self.headers.setdefault(key, (number, value))
 
     def _shape(self) -> Shape:
@@ -184,18 +201,18 @@ class _CurvesReader:
             if key not in self.headers:
                 near = difflib.get_close_matches(key, self.comments, 1, 0.8)
                 hint = f"line {self.comments[near[0]]} says {near[0]!r}" if near else f"add a line # {key}: …"
-                raise self._error("this header is missing", key, None, f"{hint}; {EXAMPLE}")
+                raise self.error("this header is missing", key, None, f"{hint}; {EXAMPLE}")
         nodes = self._whole_header("numa_per_socket", least=1)
         sockets = self._whole_header("sockets", default=DEFAULT_SOCKETS, least=1)
         if sockets * max(nodes, self._whole_header("cores_first_socket", least=1)) > MOST:
-            raise self._error("makes more than any machine has", "sockets", sockets, "count them again")
+            raise self.error("makes more than any machine has", "sockets", sockets, "count them again")
         nic = self._whole_header("nic_node", default=-1)
         if nic >= sockets * nodes:
             raise self._outside("nic_node", nic, sockets * nodes, self.headers["nic_node"][0])
         for key, allowed in (("virtual", ("true", "false")), ("unit", ("MB/s",))):
             line, value = self.headers.get(key, (0, allowed[0]))
             if value not in allowed:
-                raise self._error("cannot be read", key, value, f"write {' or '.join(allowed)}", line)
+                raise self.error("cannot be read", key, value, f"write {' or '.join(allowed)}", line)
         return Shape(
             name=self.headers["name"][1],
             cores_first_socket=self._whole_header("cores_first_socket", least=1),
@@ -211,7 +228,7 @@ class _CurvesReader:
         if "kernel" in self.headers:
             line, kernel = self.headers["kernel"]
             if kernel not in KERNELS:
-                raise self._error("no such kernel", "kernel", kernel, closest(kernel, KERNELS), line)
+                raise self.error("no such kernel", "kernel", kernel, closest(kernel, KERNELS), line)
             benchmark["kernel"] = kernel
         if "size" in self.headers:
             benchmark["size"] = parse_size(self.headers["size"][1], "size")
@@ -222,9 +239,9 @@ class _CurvesReader:
             return default
         line, text = self.headers[key]
         if _WHOLE.fullmatch(text) is None or int(text) < least:
-            raise self._error(f"is not a whole number from {least}", key, text, EXAMPLE, line)
+            raise self.error(f"is not a whole number from {least}", key, text, EXAMPLE, line)
         if int(text) > MOST:
-            raise self._error("is more than any machine has", key, text, EXAMPLE, line)
+            raise self.error("is more than any machine has", key, text, EXAMPLE, line)
         return int(text)
 
     def _outside(self, field: str, value: int, nodes: int, line: int) -> UsageError:
@@ -232,41 +249,30 @@ class _CurvesReader:
             f"the machine has the nodes 0 to {nodes - 1}" if nodes > 1 else "the machine has node 0 alone"
         )
         hint = "nodes are counted from 0; with more than two sockets add # elbowroom/sockets: 4"
-        return self._error(message, field, value, hint, line)
-
-    def _cells(self, number: int, line: str) -> list[str]:
-        try:
-            cells = next(csv.reader([line], strict=True))
-        except csv.Error as error:
-            raise self._error(
-                f"is not CSV ({error})", "line", line[:60], "separate cells by commas", number
-            ) from error
-        return [cell.strip() for cell in cells]
+        return self.error(message, field, value, hint, line)
 
     def _name_columns(self, number: int, names: list[str]) -> None:
         if all(_NUMBER.fullmatch(name) for name in names):
             hint = f"write {','.join(COLUMNS)} above the first row"
-            raise self._error("no line names the columns", "columns", ",".join(names), hint, number)
+            raise self.error("no line names the columns", "columns", ",".join(names), hint, number)
         if len(names) == 1 and re.search(r"[;\t]", names[0]):
-            raise self._error(
-                "cells are not separated by commas", "columns", names[0], "write commas", number
-            )
+            raise self.error("cells are not separated by commas", "columns", names[0], "write commas", number)
         for name in names:
             if name not in (*COLUMNS, *OPTIONAL):
                 hint = closest(name, (*COLUMNS, *OPTIONAL))
-                raise self._error("there is no such column", "columns", name, hint, number)
+                raise self.error("there is no such column", "columns", name, hint, number)
             if names.count(name) > 1:
-                raise self._error("this column appears twice", "columns", name, "keep one", number)
+                raise self.error("this column appears twice", "columns", name, "keep one", number)
         for name in COLUMNS:
             if name not in names:
-                raise self._error(
+                raise self.error(
                     "this column is missing", "columns", name, "add it, empty where unknown", number
                 )
         self.columns = tuple(names)
 
     def _row(self, number: int, cells: list[str], shape: Shape) -> Row:
         if len(cells) != len(self.columns):
-            raise self._error(
+            raise self.error(
                 f"{len(cells)} cells where {len(self.columns)} columns are named",
                 "row",
                 ",".join(cells)[:60],
@@ -278,13 +284,11 @@ class _CurvesReader:
         if at in self.line_of:
             hint = "keep one of the two lines, or their mean"
             run = f"{at.comp_node},{at.comm_node},{at.n}"
-            raise self._error(f"the same run as line {self.line_of[at]}", "row", run, hint, number)
+            raise self.error(f"the same run as line {self.line_of[at]}", "row", run, hint, number)
         self.line_of[at] = number
         values: dict[str, Any] = {name: self._bandwidth(number, name, row[name]) for name in STREAMS}
         if all(value is None for value in values.values()):
-            raise self._error(
-                "no bandwidth is given", "row", ",".join(cells), "fill it in or drop it", number
-            )
+            raise self.error("no bandwidth is given", "row", ",".join(cells), "fill it in or drop it", number)
         return Row(situation=at, **values, source=f"{self.name} line {number}")
 
     def _situation(self, number: int, row: Mapping[str, str], shape: Shape) -> Situation:
@@ -294,22 +298,22 @@ class _CurvesReader:
             if node >= shape.nodes:
                 raise self._outside(name, node, shape.nodes, number)
         if other and shape.sockets < 2:
-            raise self._error("the machine has one socket", "n_other", other, "drop the column", number)
+            raise self.error("the machine has one socket", "n_other", other, "drop the column", number)
         for name, count in (("n", n), ("n_other", other)):
             if count > shape.cores_first_socket:
                 message = f"a socket has {shape.cores_first_socket} cores"
                 hint = "n counts the computing cores of one socket: fix it, or cores_first_socket"
-                raise self._error(message, name, count, hint, number)
+                raise self.error(message, name, count, hint, number)
         if n + other < 1:
             hint = "drop the line: communication alone is the column comm_alone"
-            raise self._error("no core computes", "n", n, hint, number)
+            raise self.error("no core computes", "n", n, hint, number)
         return Situation(comp_node=comp, comm_node=comm, n=n, n_other=other)
 
     def _whole(self, number: int, field: str, text: str) -> int:
         if not text:
-            raise self._error("is missing", field, text, "every line needs one", number)
+            raise self.error("is missing", field, text, "every line needs one", number)
         if _WHOLE.fullmatch(text) is None:
-            raise self._error("is not a whole number from 0", field, text, "for instance 4", number)
+            raise self.error("is not a whole number from 0", field, text, "for instance 4", number)
         return int(text)
 
     def _bandwidth(self, number: int, field: str, text: str) -> float | None:
@@ -317,13 +321,13 @@ class _CurvesReader:
             return None
         if _NUMBER.fullmatch(text) is None or not math.isfinite(float(text)):
             hint = "give MB/s like 12345.6, or leave the cell empty where nothing was measured"
-            raise self._error("is not a number", field, text, hint, number)
+            raise self.error("is not a number", field, text, hint, number)
         if float(text) <= 0:
             hint = "a bandwidth is above 0 MB/s; leave the cell empty where nothing was measured"
-            raise self._error("is not positive", field, text, hint, number)
+            raise self.error("is not positive", field, text, hint, number)
         if not LEAST <= float(text) <= LARGEST:
             hint = "give MB/s like 12345.6, or leave the cell empty where nothing was measured"
-            raise self._error("is not a bandwidth of a machine", field, text, hint, number)
+            raise self.error("is not a bandwidth of a machine", field, text, hint, number)
         return float(text)
 
     def _check_scale(self, rows: Iterable[Row]) -> None:
@@ -333,7 +337,7 @@ class _CurvesReader:
         if odd:
             field, value, looks, factor = odd
             hint = f"{factor}, or confirm with a line # elbowroom/unit: MB/s"
-            raise self._error(f"all its values look like {looks}; MB/s is expected", field, value, hint)
+            raise self.error(f"all its values look like {looks}; MB/s is expected", field, value, hint)
 
 
 def _odd_scale(rows: tuple[Row, ...]) -> tuple[str, str, str, str] | None:

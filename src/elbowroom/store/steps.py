@@ -9,13 +9,13 @@ ratios must then be given otherwise. Lines that start with # are comments.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_text
 from elbowroom.models import published as machines
 from elbowroom.models.overlap.law import OverlappedStep, Trial, check
+from elbowroom.store.curves import CsvReader
 
 COLUMNS = ("label", "t_comp", "t_comm", "l_comp", "l_comm", "measured")
 NEEDED = ("t_comp", "t_comm")
@@ -43,11 +43,11 @@ def read_steps(source: str, l_comp: float | None = None, l_comm: float | None = 
     return _StepsReader(source, {"l_comp": l_comp, "l_comm": l_comm}).trials(text)
 
 
-class _StepsReader:
-    """Reads one table; its errors name the file and the line."""
+class _StepsReader(CsvReader):
+    """Reads one table."""
 
     def __init__(self, name: str, given: dict[str, float | None]) -> None:
-        self.name = name
+        super().__init__(name)
         self.given = given
 
     def trials(self, text: str) -> list[Trial]:
@@ -57,29 +57,29 @@ class _StepsReader:
             if line.strip() and not line.lstrip().startswith("#")
         ]
         if not lines:
-            raise self._error("names no columns", "columns", None, f"write {','.join(COLUMNS)}", 1)
+            raise self.error("names no columns", "columns", None, f"write {','.join(COLUMNS)}", 1)
         columns = self._columns(*lines[0])
         if len(lines) == 1:
-            raise self._error("no steps follow the columns", "rows", None, "add a line for each", lines[0][0])
+            raise self.error("no steps follow the columns", "rows", None, "add a line for each", lines[0][0])
         return [self._trial(number, columns, line) for number, line in lines[1:]]
 
     def _columns(self, number: int, line: str) -> list[str]:
-        columns = self._cells(number, line)
+        columns = self.cells(number, line)
         for name in columns:
             if name not in COLUMNS:
-                raise self._error("there is no such column", "columns", name, closest(name, COLUMNS), number)
+                raise self.error("there is no such column", "columns", name, closest(name, COLUMNS), number)
             if columns.count(name) > 1:
-                raise self._error("this column appears twice", "columns", name, "keep one", number)
+                raise self.error("this column appears twice", "columns", name, "keep one", number)
         for name in NEEDED:
             if name not in columns:
-                raise self._error("this column is missing", "columns", name, "add the times alone", number)
+                raise self.error("this column is missing", "columns", name, "add the times alone", number)
         return columns
 
     def _trial(self, number: int, columns: list[str], line: str) -> Trial:
-        cells = self._cells(number, line)
+        cells = self.cells(number, line)
         if len(cells) != len(columns):
             message = f"{len(cells)} cells where {len(columns)} columns are named"
-            raise self._error(message, "row", line[:60], "write numbers with a decimal point", number)
+            raise self.error(message, "row", line[:60], "write numbers with a decimal point", number)
         row = dict(zip(columns, cells, strict=True))
         values = {name: self._value(number, name, row.get(name, "")) for name in COLUMNS[1:]}
         measured = values.pop("measured")
@@ -89,7 +89,7 @@ class _StepsReader:
                 hint = (
                     f"fill it in, or give --{name.replace('_', '-')}" if name in self.given else "fill it in"
                 )
-                raise self._error("is missing", name, None, hint, number)
+                raise self.error("is missing", name, None, hint, number)
         try:
             step = OverlappedStep(**times)
             if measured is not None:
@@ -97,7 +97,7 @@ class _StepsReader:
                     "measured", measured, low=0.0, above=True, what="a time", hint="leave it empty if unknown"
                 )
         except UsageError as error:
-            raise self._error(error.message, error.field, error.value, error.hint, number) from error
+            raise self.error(error.message, error.field, error.value, error.hint, number) from error
         return Trial(label=row.get("label", "") or f"line {number}", step=step, measured=measured)
 
     def _value(self, number: int, name: str, text: str) -> float | None:
@@ -106,15 +106,4 @@ class _StepsReader:
         try:
             return float(text)
         except ValueError as error:
-            raise self._error("is not a number", name, text, "for instance 12.5", number) from error
-
-    def _cells(self, number: int, line: str) -> list[str]:
-        try:
-            return [cell.strip() for cell in next(csv.reader([line], strict=True))]
-        except csv.Error as error:
-            raise self._error(
-                f"is not CSV ({error})", "line", line[:60], "separate cells by commas", number
-            ) from error
-
-    def _error(self, message: str, field: str, value: object, hint: str, line: int) -> UsageError:
-        return UsageError(f"{self.name} line {line}: {message}", field=field, value=value, hint=hint)
+            raise self.error("is not a number", name, text, "for instance 12.5", number) from error

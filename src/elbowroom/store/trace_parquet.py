@@ -1,4 +1,5 @@
-"""A merged trace as one Parquet file: a row for each event, and for each interval without events.
+"""A merged trace as one Parquet file: a row for each event, and for each interval without events; its tasks
+and communications as two more.
 
 Columns: rank, thread, thread_name, category, type, kind; time_ns and error_ns (null: not known) since the
 start of the job; until_ns, the end of an interval; small, first and second as recorded, named by the type's
@@ -21,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.files import write_with
+from elbowroom.trace.activity import UNKNOWN, Activity
 from elbowroom.trace.columns import (
     COUNTER,
     FLAGS,
@@ -231,3 +233,70 @@ def _schema(job: TracedJob) -> pyarrow.Schema:
     facts = msgspec.to_builtins(msgspec.structs.replace(job, texts=()))
     meta = {"schema": SCHEMA, "version": str(VERSION), "job": msgspec.json.encode(facts).decode()}
     return arrow.schema([arrow.field(name, kind) for name, kind in types.items()], metadata=meta)
+
+
+TASKS, COMMUNICATIONS = "tasks.parquet", "communications.parquet"
+
+
+def write_tables(activity: Activity, folder: Path) -> tuple[Path, Path]:
+    """Writes `tasks.parquet` (rank, task, name, worker, thread, submitted_ns, ready_ns, start_ns, end_ns) and
+    `communications.parquet` (message, from_rank, from_thread, to_rank, to_thread, sent_ns, received_ns, both
+    with one offset for the whole job, bytes, tag, flags) into `folder`. What is not known is null.
+    """
+    paths = folder / TASKS, folder / COMMUNICATIONS
+    _write_table(paths[0], "elbowroom/trace-tasks", _tasks(activity))
+    _write_table(paths[1], "elbowroom/trace-communications", _communications(activity))
+    return paths
+
+
+def _tasks(activity: Activity) -> dict[str, Any]:
+    tasks = activity.tasks
+    names = [kind.name for kind in activity.job.types]
+    threads = np.array([thread.thread for thread in activity.job.threads] or [0])
+    return {
+        "rank": tasks.rank,
+        "task": tasks.task,
+        "name": [None if kind == UNKNOWN else names[kind] for kind in tasks.type],
+        "worker": _known(tasks.worker),
+        "thread": _known(tasks.thread, threads),
+        "submitted_ns": _known(tasks.submitted),
+        "ready_ns": _known(tasks.ready),
+        "start_ns": _known(tasks.start),
+        "end_ns": _known(tasks.end),
+    }
+
+
+def _communications(activity: Activity) -> dict[str, Any]:
+    every = activity.communications
+    job = activity.job
+    ranks = np.array([job.ranks[thread.rank].rank for thread in job.threads] or [0])
+    threads = np.array([thread.thread for thread in job.threads] or [0])
+    return {
+        "message": every.message,
+        "from_rank": ranks[every.sender],
+        "from_thread": threads[every.sender],
+        "to_rank": ranks[every.receiver],
+        "to_thread": threads[every.receiver],
+        "sent_ns": every.sent,
+        "received_ns": every.received,
+        "sent_one_offset_ns": every.sent_once,
+        "received_one_offset_ns": every.received_once,
+        "bytes": every.bytes,
+        "tag": every.tag,
+        **{name: (every.flags >> bit & 1).astype(bool) for bit, name in enumerate(FLAGS)},
+    }
+
+
+def _known(values: npt.NDArray[np.int64], names: npt.NDArray[np.int64] | None = None) -> Any:
+    import pyarrow
+
+    shown = values if names is None else names[np.maximum(values, 0)]
+    return pyarrow.array(shown, mask=values == UNKNOWN)
+
+
+def _write_table(path: Path, schema: str, columns: dict[str, Any]) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table(columns).replace_schema_metadata({"schema": schema, "version": "1"})
+    write_with(path, lambda temporary: pyarrow.parquet.write_table(table, temporary, compression="zstd"))

@@ -29,8 +29,8 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Exporter:
-    """A format; its file in `store/exporters/` declares it as `EXPORTER`, or a package as an entry point of
-    the group `elbowroom.exporters`.
+    """A format; its file in `store/exporters/` declares it as `EXPORTER` (what trace-reader writes: a line of
+    `BY_READER`), or a package as an entry point of the group `elbowroom.exporters`.
 
     Names of files with one of these `endings` mean it. `write` reads a merged trace (trace.columns) and
     writes the file, whole or not at all (`files.write_atomically`); None: trace-reader writes it itself.

@@ -124,7 +124,7 @@ class MeasurePairs(Verb):
 
     def planned(self) -> PlannedRuns:
         """What would be run; nothing is."""
-        from elbowroom.measure.colocation import FIRST_GUESS
+        from elbowroom.measure.timed_commands import FIRST_GUESS
 
         applications = self._applications()
         count = len(turns(applications, self.repetitions, 0))

@@ -242,7 +242,7 @@ class ShowActivity(Verb):
         """Tasks submitted, ready and running, states of workers, utilisation and imbalance in `bins` of equal
         length; durations of messages. `tables`: the folder for tasks.parquet and communications.parquet.
         """
-        from elbowroom.store.activity_parquet import write_tables
+        from elbowroom.store.trace_parquet import write_tables
         from elbowroom.trace.activity import read_activity
         from elbowroom.trace.activity_figures import over_time
         from elbowroom.trace.columns import TraceColumns

@@ -101,7 +101,7 @@ class MeasureOverhead(Verb):
         5 %). The first run, which is traced and not counted, warms up and tells the categories.
         UsageError for what cannot be asked; MachineError where the command fails or prints no such number.
         """
-        from elbowroom.measure.recording_cost import run_in_turns, shared_place
+        from elbowroom.measure.recording_cost import record_in_turns, shared_place
         from elbowroom.trace import overhead
 
         self._check()
@@ -113,7 +113,7 @@ class MeasureOverhead(Verb):
             if not first.events:
                 raise program.recorded_nothing()
             turns = overhead.order(sets, self._counts, self.repeat, self.seed)
-            runs = run_in_turns(
+            runs = record_in_turns(
                 turns, lambda turn: program.run(turn[1], turn[2], turn[0]), first.seconds, self.step
             )
         costs = overhead.analyse(
@@ -259,7 +259,7 @@ class MeasureFlushes(Verb):
         UsageError for what cannot be asked; MachineError where the command fails, prints no such number or
         records nothing.
         """
-        from elbowroom.measure.recording_cost import check_runs, run_in_turns, shared_place
+        from elbowroom.measure.recording_cost import check_runs, record_in_turns, shared_place
         from elbowroom.trace.flushes import analyse_flushes, flush_order
 
         check_runs(self.repeat, self.compared.metric)
@@ -267,7 +267,7 @@ class MeasureFlushes(Verb):
             program = self._program(Path(folder) / "trace")
             first = program.measure()
             turns = flush_order(self.repeat, self.seed)
-            runs = run_in_turns(turns, lambda turn: program.run(*turn), first.timed.seconds, self.step)
+            runs = record_in_turns(turns, lambda turn: program.run(*turn), first.timed.seconds, self.step)
         costs = analyse_flushes(
             runs,
             command=program.words,

@@ -16,8 +16,8 @@ from elbowroom.advise.advisor import advise
 from elbowroom.advise.job import of_data
 from elbowroom.advise.verification import Column, compare, steps_of_times
 from elbowroom.errors import MachineError, UsageError
-from elbowroom.measure.program_times import order
 from elbowroom.measure.source import Where, choose
+from elbowroom.measure.timed_commands import interleaved
 from elbowroom.measure.verify import placed
 from elbowroom.models.published import of_published
 from elbowroom.verbs.model_file import Model
@@ -206,11 +206,11 @@ def test_nothing_to_gain_is_confirmed_only_where_a_gain_is_excluded(other: list[
 
 
 def test_pairs_are_run_in_both_orders_by_turns() -> None:
-    result = order(6, seed=3)
+    result = list(interleaved((1, 0), 6, seed=3, mirrored=True))
     assert sorted(result) == [(r, which) for r in range(6) for which in (0, 1)]
     firsts = [which for _, which in result[::2]]
     assert [firsts[i] + firsts[i + 1] for i in (0, 2, 4)] == [1, 1, 1]
-    assert order(6, seed=3) == result
+    assert list(interleaved((1, 0), 6, seed=3, mirrored=True)) == result
 
 
 PROGRAM = """

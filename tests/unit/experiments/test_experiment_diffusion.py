@@ -14,8 +14,7 @@ from elbowroom.experiments.diffusion.steps import mean_errors, rows, sentence
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.launch.mpi import Mpi, refused_threads
 from elbowroom.machine.topology import Machine
-from elbowroom.measure.loop import groups
-from elbowroom.measure.prepare import check_overlap
+from elbowroom.measure.prepare import check_overlap, groups
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.plan.order import order_units
 from elbowroom.points.point import Expansion, Note, Point
@@ -117,9 +116,9 @@ def test_the_application_is_started_once_after_the_probe() -> None:
     cluster = machine(36, 2, 2, hosts=2)
     points = expanded(cluster).points
     outcome = groups(order_units(points, 3, seed=1), {point.id: point for point in points}, cluster)
-    assert [group.started is not None for group in outcome] == [False] * (len(outcome) - 1) + [True]
-    assert outcome[-1].started is not None
-    assert len(outcome[-1].started.comm_cores) == 2
+    assert [group.probe.program is not None for group in outcome] == [False] * (len(outcome) - 1) + [True]
+    assert outcome[-1].probe.program is not None
+    assert len(outcome[-1].probe.program.comm_cores) == 2
 
 
 def test_rows_are_the_papers_formula_with_both_definitions_of_the_error() -> None:

@@ -13,7 +13,7 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.kernels.results import rows
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
-from elbowroom.measure.loop import groups
+from elbowroom.measure.prepare import groups
 from elbowroom.plan.order import estimate, order_units
 from elbowroom.plan.validation import validate
 from elbowroom.points.matrices import MatrixProgram, check, completed
@@ -162,9 +162,9 @@ def test_a_program_is_started_for_each_task_build_and_number_of_cores() -> None:
     by_id = {point.id: point for point in points}
     assert len(by_id) == len(points)
     found = groups(order_units(points, 3, seed=1), by_id, here)
-    started = [group.started for group in found if group.started is not None]
+    started = [group.probe.program for group in found if group.probe.program is not None]
     assert len(started) == 3 * 2 * 4
-    assert [group.started is not None for group in found] == [False] + [True] * 24
+    assert [group.probe.program is not None for group in found] == [False] + [True] * 24
 
 
 def test_the_control_is_measured_unless_it_is_left_out() -> None:

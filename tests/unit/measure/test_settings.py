@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from elbowroom.errors import MachineError
-from elbowroom.measure.loop import Loop, UnitGroup
+from elbowroom.measure.budgets import InOrder
+from elbowroom.measure.campaign import Loop
+from elbowroom.measure.prepared import UnitGroup
 from elbowroom.points.point import Point, Steady
 from elbowroom.points.probe import ProbeStart
 from elbowroom.points.unit import Unit
@@ -34,13 +36,18 @@ def conversation(tmp_path: Path, point: Point, answer: dict[str, Any]) -> tuple[
     path = tmp_path / "samples.jsonl"
     path.write_bytes(HEADER)
     probe: Any = SimpleNamespace(ask=ask, close=lambda: None)
-    work = Loop(Journal(path), {point.id: point}, Steady(), open_probe=lambda _start: probe)
-    return work, seen
+    source: Any = SimpleNamespace(open=lambda _start: probe)
+    prepared: Any = SimpleNamespace(
+        expansion=SimpleNamespace(points=[point]), plan=SimpleNamespace(steady=Steady())
+    )
+    folder: Any = SimpleNamespace(path=tmp_path)
+    return Loop(folder, Journal(path), source, prepared, None), seen
 
 
 def measure(work: Loop, point: Point) -> None:
     unit = Unit(point=point.id, repetition=0)
-    work.run(UnitGroup(probe=ProbeStart(2), units=(unit,)), None, lambda _unit: None)
+    bar: Any = SimpleNamespace(step=lambda _point: None)
+    work.run(UnitGroup(probe=ProbeStart(2), units=(unit,)), InOrder((unit,)), bar)
 
 
 HELD = msgspec.structs.replace(POINT, core_khz=1_000_000, turbo=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from elbowroom.measure.loop import groups
+from elbowroom.measure.prepare import groups
 from elbowroom.points.point import Point, Steady
 from elbowroom.points.unit import Unit
 from studies import SMALL

@@ -167,7 +167,7 @@ def test_a_run_that_is_being_measured_is_not_touched_by_resume(
     lines = folder.journal_path.read_bytes().splitlines(keepends=True)
     folder.journal_path.write_bytes(b"".join(lines[:-1]))
     opened: list[object] = []
-    monkeypatch.setattr(campaign, "start_program", lambda *words: opened.append(words))
+    monkeypatch.setattr(campaign.Loop, "program_for", lambda *words: opened.append(words))
     monkeypatch.setattr(campaign, "choose", lambda *words: opened.append(words))
     journal = folder.journal()
     with pytest.raises(UsageError, match=REFUSED):

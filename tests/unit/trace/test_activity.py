@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import made_columns as made
-from elbowroom.store.activity_parquet import write_tables
+from elbowroom.store.trace_parquet import write_tables
 from elbowroom.trace import columns as c
 from elbowroom.trace.activity import UNKNOWN, Activity, read_activity
 from elbowroom.trace.activity_figures import activity_figures, over_time

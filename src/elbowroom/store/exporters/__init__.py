@@ -1,22 +1,54 @@
-"""Formats of merged traces: a file each here, and those that installed packages declare
-(docs/reference/extend.md).
+"""Formats of merged traces: those that trace-reader writes itself (lib/trace/outputs), a file here for each
+other, and those that installed packages declare (docs/reference/extend.md).
 """
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from elbowroom import plugins
 from elbowroom.errors import UsageError
 from elbowroom.trace.exporter import Exporter
 
+BY_READER = {
+    "dot": (".dot", ".gv"),
+    "json": (".json",),
+    "otf2": (".otf2",),
+    "paje": (".paje", ".trace"),
+    "pftrace": (".pftrace", ".perfetto-trace"),
+}
+"""Endings of the graph of tasks for Graphviz, Chrome's trace events, the Open Trace Format 2, Paje, and
+Perfetto's protocol buffers.
+"""
+
+
+def _built_in() -> tuple[str, ...]:
+    return tuple(sorted((*BY_READER, *(module.name for module in pkgutil.iter_modules(__path__)))))
+
+
+def _own(name: str) -> Exporter:
+    if name in BY_READER:
+        return Exporter(name=name, endings=BY_READER[name])
+    exporter: Exporter = import_module(f"{__name__}.{name}").EXPORTER
+    return exporter
+
 
 def _hint(_name: str, known: Sequence[str]) -> str:
     return f"one of: {', '.join(known)}"
 
 
-EXPORTERS = plugins.Registry.of_modules("exporters", "format", Exporter, __name__, field="to", hint=_hint)
+EXPORTERS = plugins.Registry(
+    "exporters",
+    "format",
+    built_in=_built_in,
+    own=_own,
+    added=plugins.instance_of(Exporter),
+    field="to",
+    hint=_hint,
+)
 names = EXPORTERS.names
 
 

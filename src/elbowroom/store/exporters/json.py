@@ -1,5 +1,0 @@
-"""Chrome's trace events, by lib/trace/outputs."""
-
-from elbowroom.trace.exporter import Exporter
-
-EXPORTER = Exporter(name="json", endings=(".json",))
