@@ -10,7 +10,7 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from elbowroom.errors import MachineError
 
@@ -165,13 +165,17 @@ def print_wrapped(text: str, indent: str = "", style: str = "") -> None:
         console().print(styled(indent + line, style), soft_wrap=True)
 
 
-def new_table(*columns: tuple[str, str]) -> Table:
-    """An empty table; for each column its head and `right`, `wrap` or nothing."""
+def new_table(*heads: str) -> Table:
+    """An empty table with a column for each head. Before a head: `>` for a column that is aligned right, `~`
+    for one that may be wrapped, `<` or nothing for others.
+    """
     from rich.table import Table  # as above
 
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for name, justify in columns:
-        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=justify != "wrap")
+    for head in heads:
+        justify: Literal["left", "right"] = "right" if head.startswith(">") else "left"
+        name = head[1:] if head[:1] in tuple("<>~") else head
+        table.add_column(name, justify=justify, no_wrap=not head.startswith("~"))
     return table
 
 

@@ -31,7 +31,7 @@ def print_compared(compared: Compared) -> None:
 
     print()
     print_wrapped(compared.sentence, style="bold")
-    table = new_table(("", ""), ("predicted", "right"), ("90 %", ""), ("measured", "right"), ("90 %", ""))
+    table = new_table("", ">predicted", "90 %", ">measured", "90 %")
     for name, item, measured in (
         ("present step", compared.now, compared.now_measured),
         ("other step", compared.other, compared.other_measured),
@@ -86,10 +86,7 @@ def print_advice(advice: Advice | GpuAdvice) -> None:
 def _print_configurations(advice: Advice) -> None:
     from elbowroom.advise.setups import differing
 
-    table = new_table(
-        ("step", ""), ("T_M", "right"), ("L_M", "right"), ("T_N", "right"), ("L_N", "right"),
-        ("total", "right"), ("90 %", ""), ("what differs", "wrap"),
-    )  # fmt: skip
+    table = new_table("step", ">T_M", ">L_M", ">T_N", ">L_N", ">total", "90 %", "~what differs")
     for index, item in enumerate(advice.configurations):
         name = ("now", "advised")[index] if index < 2 else f"runner-up {index - 1}"
         if index == 1 and not advice.changes:
@@ -152,10 +149,7 @@ def _print_gpu_advice(advice: GpuAdvice) -> None:
 
 
 def _print_setups(configurations: tuple[GpuConfiguration, ...]) -> None:
-    table = new_table(
-        ("moved by", "wrap"), ("step", "right"), ("90 %", ""), ("kernel keeps", "right"),
-        ("mover keeps", "right"), ("mover MB/s", "right"),
-    )  # fmt: skip
+    table = new_table("~moved by", ">step", "90 %", ">kernel keeps", ">mover keeps", ">mover MB/s")
     for item in configurations:
         table.add_row(
             item.setup.text(),

@@ -131,9 +131,8 @@ class BenchBroadcasts(Verb):
         first = result[0]
         print_wrapped(f"Time until the last recipient has the data, µs ({first.mpi})", style="bold")
         table = new_table(
-            ("size", "right"), ("recipients", "right"), ("tree", ""), ("time", "right"),
-            ("95 % interval", "right"), ("MPI_Bcast", "right"), ("MPI_Ibcast", "right"), ("sends", "right"),
-        )  # fmt: skip
+            ">size", ">recipients", "tree", ">time", ">95 % interval", ">MPI_Bcast", ">MPI_Ibcast", ">sends"
+        )
         for entry in result:
             beside = entry.beside
             table.add_row(

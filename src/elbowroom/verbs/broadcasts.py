@@ -312,10 +312,7 @@ class TuneBroadcasts(Verb):
             f"{'fitted to measured times' if self.source else 'as given'}. Times are predicted.",
             style="bold",
         )
-        table = new_table(
-            ("size", "right"), ("recipients", "right"), ("tree", ""), ("segment", "right"),
-            ("window", "right"), ("time, µs", "right"),
-        )  # fmt: skip
+        table = new_table(">size", ">recipients", "tree", ">segment", ">window", ">time, µs")
         for row in result.table:
             segment = format_size(row.segment) if row.segment else "whole"
             table.add_row(

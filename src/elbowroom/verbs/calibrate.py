@@ -231,9 +231,7 @@ def _print_calibrated(done: Calibrated) -> None:
         print_wrapped(shape_line(done.model.machine), style="bold")
         print_wrapped(calibration_line(done.model.document.calibration))
     print()
-    table = new_table(
-        ("run", "right"), ("comp node", "right"), ("comm node", "right"), ("n", "right"), ("chosen", "")
-    )
+    table = new_table(">run", ">comp node", ">comm node", ">n", "chosen")
     for number, step in enumerate(calibration.steps, start=1):
         at = step.situation
         cores = f"{at.n}+{at.n_other}" if at.n_other else str(at.n)

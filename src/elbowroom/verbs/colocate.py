@@ -217,7 +217,7 @@ def _print_pairing(pairing: Pairing) -> None:
     if pairing.alone:
         print_wrapped(f"Alone: {', '.join(pairing.alone)}")
     print()
-    table = new_table(("mean runtime, % of exclusive", ""), ("%", "right"))
+    table = new_table("mean runtime, % of exclusive", ">%")
     table.add_row("best pairs", f"{pairing.mean:.1f}")
     table.add_row("random pairs (expected)", f"{pairing.random:.1f}")
     table.add_row("bound: best companion of each", f"{pairing.bound:.1f}")
@@ -238,7 +238,7 @@ def _print_plan(plan: SchedulePlan) -> None:
         style="bold",
     )
     print()
-    table = new_table(("", ""), ("node-hours", "right"), ("% of exclusive", "right"))
+    table = new_table("", ">node-hours", ">% of exclusive")
     rows = (
         ("this plan", hours.plan),
         ("exclusive nodes", hours.exclusive),
@@ -262,9 +262,7 @@ def _print_plan(plan: SchedulePlan) -> None:
 
 
 def _print_groups(plan: SchedulePlan) -> None:
-    table = new_table(
-        ("start h", "right"), ("end h", "right"), ("nodes", "right"), ("cores", ""), ("jobs", "wrap")
-    )
+    table = new_table(">start h", ">end h", ">nodes", "cores", "~jobs")
     for group in plan.groups[:MOST_LINES]:
         host = group.jobs[0].name
         queues = " | ".join(", then ".join(queue) for queue in group.queues)

@@ -236,7 +236,7 @@ def _print_measured(matrix: MeasuredMatrix) -> None:
     if len(names) > MOST_COLUMNS:
         print_wrapped(f"{len(names)} applications: see matrix.csv")
     else:
-        table = new_table(("companion", ""), *((name, "right") for name in names))
+        table = new_table("companion", *(f">{name}" for name in names))
         for companion in names:
             table.add_row(companion, *(f"{matrix.percent(name, companion):.1f}" for name in names))
         table.add_row("half, alone", *(f"{percent.value:.1f}" for percent in matrix.half))

@@ -142,7 +142,7 @@ class PredictColocation(Verb):
         print_wrapped(
             "Predicted duration beside a companion by duration alone; nothing was run", style="bold"
         )
-        table = new_table(("a", ""), ("b", ""), ("a slower", "right"), ("b slower", "right"))
+        table = new_table("a", "b", ">a slower", ">b slower")
         for pair in result.pairs:
             table.add_row(pair.a, pair.b, _interval(pair.slowdown_a), _interval(pair.slowdown_b))
         console().print(table)

@@ -160,18 +160,12 @@ def _changes_table(changes: Sequence[Change]) -> Table:
     """Columns as wide for every point, so that they line up down the page."""
     table = new_table()
     table.show_header = False
-    widths = (
-        ("left", 6),
-        ("left", 8),
-        ("left", 7),
-        ("right", 8),
-        ("right", 8),
-        ("right", 8),
-        ("left", 18),
-        ("left", 8),
-    )
-    for justify, width in widths:
-        table.add_column(justify="right" if justify == "right" else "left", width=width, no_wrap=True)
+    for width in (6, 8, 7):
+        table.add_column(width=width, no_wrap=True)
+    for _ in range(3):
+        table.add_column(justify="right", width=8, no_wrap=True)
+    for width in (18, 8):
+        table.add_column(width=width, no_wrap=True)
     for change in changes:
         unit = change.metric.partition("(")[2].rstrip(")")
         table.add_row(

@@ -160,11 +160,8 @@ def _listed(explanation: Explanation) -> list[ExplainedPoint]:
 
 def _table_of(cases: Sequence[ExplainedPoint]) -> Table:
     """Two lines for each point, one for each side."""
-    heads = [(HEADS.get(name, name), "right") for name in COLUMNS]
-    table = new_table(
-        ("kernel", ""), ("n", "right"), ("size", "right"), ("nodes", ""), ("side", ""),
-        ("kept", "right"), *heads, ("", ""),
-    )  # fmt: skip
+    heads = [f">{HEADS.get(name, name)}" for name in COLUMNS]
+    table = new_table("kernel", ">n", ">size", "nodes", "side", ">kept", *heads, "")
     for case in cases:
         head = [
             kernel_text(case),

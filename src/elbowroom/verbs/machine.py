@@ -46,10 +46,7 @@ class List(Verb):
 
     def print(self, result: Sequence[Definition]) -> None:
         """One line for each machine, and where its parameters are from."""
-        table = new_table(
-            ("machine", ""), ("processor", "wrap"), ("cores", "right"), ("nodes", "right"),
-            ("network", "wrap"), ("NIC at", "right"),
-        )  # fmt: skip
+        table = new_table("machine", "~processor", ">cores", ">nodes", "~network", ">NIC at")
         for item in result:
             shape = item.shape
             table.add_row(
@@ -215,7 +212,7 @@ def _print(definition: Definition) -> None:
         print_wrapped(f"GPU: {gpu.name}; {gpu.sms} SMs; {gpu.memory_gb:g} GB; its parameters with --toml")
     print_wrapped(f"truth {definition.truth}; bandwidths: {definition.origin}")
     print()
-    table = new_table(("parameter", ""), ("local", "right"), ("remote", "right"), ("unit", ""))
+    table = new_table("parameter", ">local", ">remote", "unit")
     local = msgspec.to_builtins(definition.local)
     remote = msgspec.to_builtins(definition.remote) if definition.remote is not None else {}
     for name, value in local.items():

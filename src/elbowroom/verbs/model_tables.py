@@ -94,9 +94,7 @@ def _print_threshold(side: str, thesis: ThresholdPart | None, robust: ThresholdP
     if not parts:
         return
     print()
-    table = new_table(
-        (f"threshold, {side} data", ""), *((name, "right") for name, _ in parts), ("90 %", "right"), ("", "")
-    )
+    table = new_table(f"threshold, {side} data", *(f">{name}" for name, _ in parts), ">90 %", "")
     intervals = robust.intervals.get(side, {}) if robust is not None else {}
     for field in msgspec.structs.fields(type(parts[0][1])):
         values = [number(getattr(parameters, field.name), 4) for _, parameters in parts]
@@ -117,7 +115,7 @@ def _print_flow(part: FlowPart | None) -> None:
 def print_parameters(title: str, parameters: Sequence[FlowParameter]) -> None:
     """A line for each parameter."""
     print()
-    table = new_table((title, ""), ("value", "right"), ("90 %", ""), ("", ""), ("what it is", "wrap"))
+    table = new_table(title, ">value", "90 %", "", "~what it is")
     for item in parameters:
         band = f"{number(item.low, 4)} to {number(item.high, 4)}"
         unit = "" if item.unit == "1" else item.unit
@@ -148,9 +146,7 @@ def print_prediction(model: Model, name: str, prediction: Prediction) -> None:
         f"{name}: {cores} computing on data of node {at.comp_node}, messages into node {at.comm_node}"
     )
     print()
-    table = new_table(
-        ("MB/s", ""), ("alone", "right"), ("90 %", ""), ("together", "right"), ("90 %", ""), ("kept", "right")
-    )
+    table = new_table("MB/s", ">alone", "90 %", ">together", "90 %", ">kept")
     for side, alone, together in (
         ("computation", prediction.comp_alone, prediction.comp_together),
         ("communication", prediction.comm_alone, prediction.comm_together),
@@ -190,10 +186,7 @@ def print_predictions(model: Model, name: str, predictions: Sequence[Prediction]
     for comp, comm in places:
         print()
         print_wrapped(f"Data of the computation on node {comp}, message buffers on node {comm}", style="bold")
-        table = new_table(
-            ("n", "right"), ("comp alone", "right"), ("together", "right"), ("90 %", ""),
-            ("comm alone", "right"), ("together", "right"), ("90 %", ""), ("", ""),
-        )  # fmt: skip
+        table = new_table(">n", ">comp alone", ">together", "90 %", ">comm alone", ">together", "90 %", "")
         for item in predictions:
             at = item.situation
             if (at.comp_node, at.comm_node) == (comp, comm):
@@ -232,10 +225,16 @@ def print_evaluation(evaluation: Evaluation) -> None:
     )
     print()
     shown = new_table(
-        ("", ""), ("comm\nsamples", "right"), ("\nothers", "right"), ("\nall", "right"),
-        ("comp\nsamples", "right"), ("\nothers", "right"), ("\nall", "right"), ("\naverage", "right"),
-        ("\ninside", "right"),
-    )  # fmt: skip
+        "",
+        ">comm\nsamples",
+        ">\nothers",
+        ">\nall",
+        ">comp\nsamples",
+        ">\nothers",
+        ">\nall",
+        ">\naverage",
+        ">\ninside",
+    )
     for line in table.lines:
         covered = [share for share in (line.comm.covered, line.comp.covered) if share is not None]
         inside = f"{100 * sum(covered) / len(covered):.0f} %" if covered else ""
@@ -326,10 +325,7 @@ def _rules(item: Any) -> _Rules:
 def _print_errors(
     names: tuple[str, str], rows: Sequence[tuple[str, int, float, float | None, _Rules]]
 ) -> None:
-    table = new_table(
-        ("cases", "wrap"), ("", "right"), (names[0], "right"), (names[1], "right"), ("1 - k / S", "right"),
-        ("max-min", "right"), ("no loss", "right"),
-    )  # fmt: skip
+    table = new_table("~cases", ">", f">{names[0]}", f">{names[1]}", ">1 - k / S", ">max-min", ">no loss")
     for family, count, first, second, rules in rows:
         table.add_row(family, str(count), percent(first), percent(second), *map(percent, rules))
     console().print(table)
@@ -347,10 +343,7 @@ def print_cases(model: Model, predictions: Sequence[GpuPrediction]) -> None:
         victims.setdefault(item.case.victim_text, []).append(item)
     for victim, items in victims.items():
         print()
-        table = new_table(
-            (f"{victim} beside", "wrap"), ("keeps", "right"), ("90 %", ""), ("mover MB/s", "right"),
-            ("90 %", ""), ("keeps", "right"),
-        )  # fmt: skip
+        table = new_table(f"~{victim} beside", ">keeps", "90 %", ">mover MB/s", "90 %", ">keeps")
         for item in items:
             moved, kept = item.mover_together, item.mover_kept
             rate = ("", "", "")

@@ -272,12 +272,12 @@ def save_overlap_figure(
 def _print_numbers(
     step: OverlappedStep, best: WorkSplit | None, chosen: WorkSplit | None, unit: str = ""
 ) -> None:
-    sides = new_table(("", ""), (f"alone{unit}", "right"), (f"contended{unit}", "right"))
+    sides = new_table("", f">alone{unit}", f">contended{unit}")
     sides.add_row("computation", number(step.t_comp), number(step.comp_contended))
     sides.add_row("communication", number(step.t_comm), number(step.comm_contended))
     console().print(sides)
     print()
-    totals = new_table(("", ""), (f"step{unit}", "right"))
+    totals = new_table("", f">step{unit}")
     for name, label in RIVAL_NAMES.items():
         totals.add_row(label, number(getattr(step, name)))
     console().print(totals)
@@ -311,10 +311,7 @@ def _print_predicted(predicted: PredictedStep) -> None:
 
 
 def _print_table(trials: Sequence[Trial]) -> None:
-    columns = ("step", ""), ("comp", "right"), ("comm", "right"), ("measured", "right")
-    table = new_table(
-        *columns, ("predicted", "right"), *((name, "right") for name in ("model", "max", "sum"))
-    )
+    table = new_table("step", ">comp", ">comm", ">measured", ">predicted", ">model", ">max", ">sum")
     for trial in trials:
         errors = [_percent(trial.error(rival)) for rival in RIVALS]
         step, measured = trial.step, "-" if trial.measured is None else number(trial.measured)
@@ -328,9 +325,7 @@ def _print_table(trials: Sequence[Trial]) -> None:
     means = deviations(trials)
     if not means:
         return
-    table_of_means = new_table(
-        ("mean absolute error", ""), ("of the measured", "right"), ("of the predicted", "right")
-    )
+    table_of_means = new_table("mean absolute error", ">of the measured", ">of the predicted")
     for name, label in RIVAL_NAMES.items():
         of = means[name]
         predicted = "-" if of.of_predicted is None else f"{of.of_predicted:.2%}"

@@ -333,14 +333,7 @@ def _print_load(model: Model, name: str, prediction: LoadPrediction) -> None:
     print_wrapped(shape_line(model.machine), style="bold")
     print_wrapped(f"{name}: {_words(model, prediction.load)}")
     print()
-    table = new_table(
-        ("MB/s", "wrap"),
-        ("alone", "right"),
-        ("90 %", ""),
-        ("together", "right"),
-        ("90 %", ""),
-        ("kept", "right"),
-    )
+    table = new_table("~MB/s", ">alone", "90 %", ">together", "90 %", ">kept")
     both = (
         ("computation", prediction.load.computing, prediction.comp_alone, prediction.comp_together),
         ("communication", prediction.load.messages, prediction.comm_alone, prediction.comm_together),

@@ -315,8 +315,8 @@ class ShowProfile(Verb):
             for note in notes:
                 print_wrapped(note, style="yellow")
         columns, rows = result.table()
-        names = [name.replace(" (", "\n(") for name in columns]
-        table = new_table(*((name, "" if place == 0 else "right") for place, name in enumerate(names)))
+        first, *others = (name.replace(" (", "\n(") for name in columns)
+        table = new_table(first, *(f">{name}" for name in others))
         for row in rows:
             table.add_row(*row)
         console().print(table)

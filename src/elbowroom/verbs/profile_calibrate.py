@@ -107,9 +107,7 @@ class CalibrateNic(Verb):
 
     def print(self, result: Calibration) -> None:
         print_wrapped(f"All senders of a node together, MB/s ({result.mpi})", style="bold")
-        table = new_table(
-            ("", ""), ("senders", "right"), ("size", "right"), ("MB/s", "right"), ("range", "right")
-        )
+        table = new_table("", ">senders", ">size", ">MB/s", ">range")
         for row in result.rows:
             where = "inside the node" if row.inside else "both directions" if row.both else "between nodes"
             spread = f"{number(row.low)} - {number(row.high)}"

@@ -111,7 +111,7 @@ class PredictChanges(Verb):
             style="bold",
         )
         print_wrapped(f"model: {result.model}")
-        table = new_table(("what if", ""), ("then", "right"), ("change", "right"), ("90 %", ""))
+        table = new_table("what if", ">then", ">change", "90 %")
         for change in result.changes:
             table.add_row(change.name, *_row(change))
         console().print(table)

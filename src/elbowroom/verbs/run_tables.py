@@ -121,9 +121,7 @@ def print_tables(tables: Sequence[TextTable]) -> None:
     for index, table in enumerate(tables):
         if table.title:
             print_wrapped(table.title, style="bold")
-        columns = new_table(
-            *((name, "" if at in table.left else "right") for at, name in enumerate(table.columns))
-        )
+        columns = new_table(*("<>"[at not in table.left] + name for at, name in enumerate(table.columns)))
         for row, cells in enumerate(table.rows):
             styles = ["red" * ((row, column) in table.marked) for column in range(len(cells))]
             columns.add_row(*(styled(cell, style) for cell, style in zip(cells, styles, strict=True)))
@@ -180,18 +178,9 @@ def machine_line(machine: Machine) -> str:
 def _points_table(points: Sequence[PointResult]) -> Table:
     """Two lines for each point, one for each side; placement is a column only where it varies."""
     places = {(point.comp_node, point.comm_node, point.comm_core) for point in points}
-    columns = [("kernel", ""), ("n", "right"), ("size", "right")]
-    if len(places) > 1:
-        columns.append(("place", ""))
-    columns += [
-        ("side", ""),
-        ("alone", "right"),
-        ("together", "right"),
-        ("unit", ""),
-        ("kept", "right"),
-        ("95 %", ""),
-    ]
-    table = new_table(*columns)
+    varied = ["place"] if len(places) > 1 else []
+    heads = ("kernel", ">n", ">size", *varied, "side", ">alone", ">together", "unit", ">kept", "95 %")
+    table = new_table(*heads)
     for point in points:
         cores = f"{point.n - point.n_other}+{point.n_other}" if point.n_other else str(point.n)
         head = [
@@ -248,15 +237,7 @@ def print_dry_run(prepared: Prepared) -> None:
     print_wrapped(f"{plan.name}: {plan.question}", style="bold")
     print_wrapped(machine_line(prepared.machine))
     print()
-    table = new_table(
-        ("kernel", ""),
-        ("n", "right"),
-        ("size", "right"),
-        ("metric", ""),
-        ("comp", "right"),
-        ("comm", "right"),
-        ("cores", "wrap"),
-    )
+    table = new_table("kernel", ">n", ">size", "metric", ">comp", ">comm", "~cores")
     shown = points if len(points) <= MOST_PLANNED else (*points[:FIRST_PLANNED], *points[-LAST_PLANNED:])
     for row, point in enumerate(shown):
         if len(shown) < len(points) and row == FIRST_PLANNED:

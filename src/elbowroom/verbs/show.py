@@ -113,9 +113,7 @@ class ListRuns(Verb):
         if not result:
             print_wrapped(f"There are no runs in {self.folder}.")
             return
-        table = new_table(
-            ("run", "wrap"), ("plan", ""), ("date (UTC)", ""), ("state", ""), ("verdict", "wrap")
-        )
+        table = new_table("~run", "plan", "date (UTC)", "state", "~verdict")
         for run in result:
             name = os.path.basename(os.path.abspath(run.path))
             date = run.created[:16].replace("T", " ")
@@ -179,7 +177,7 @@ class ListPlans(Verb):
         return list_plans()
 
     def print(self, result: PlanList) -> None:
-        table = new_table(("plan", ""), ("question", "wrap"))
+        table = new_table("plan", "~question")
         for plan in result.plans:
             table.add_row(plan.name, plan.question)
         console().print(table)

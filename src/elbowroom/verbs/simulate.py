@@ -236,9 +236,7 @@ def _check(node: SimulatedNode, load: Load) -> None:
 def _print_parameters(node: SimulatedNode) -> None:
     print_wrapped(shape_line(node.shape), style="bold")
     print()
-    table = new_table(
-        ("parameter", ""), ("value", "right"), ("", ""), ("what it is; where it comes from", "wrap")
-    )
+    table = new_table("parameter", ">value", "", "~what it is; where it comes from")
     for item in PARAMETERS:
         value = getattr(node, item.name)
         shown = value if isinstance(value, str) else "-" if value is None else number(value, 5)
@@ -248,10 +246,15 @@ def _print_parameters(node: SimulatedNode) -> None:
 
 def _print_curve(curve: Curve) -> None:
     table = new_table(
-        ("n", "right"), ("comp\nMB/s", "right"), ("\nkept", "right"),
-        ("comm\nMB/s", "right"), ("\nkept", "right"), ("comp's lines\nmean, d9 ns", "right"),
-        ("comm's lines\nmean, d9 ns", "right"), ("most in use", "wrap"),
-    )  # fmt: skip
+        ">n",
+        ">comp\nMB/s",
+        ">\nkept",
+        ">comm\nMB/s",
+        ">\nkept",
+        ">comp's lines\nmean, d9 ns",
+        ">comm's lines\nmean, d9 ns",
+        "~most in use",
+    )
     for row in curve.rows:
         table.add_row(
             str(row.n),

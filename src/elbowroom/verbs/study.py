@@ -176,7 +176,7 @@ def _print_plan(planned: StudyPlan) -> None:
     print_wrapped(f"on {planned.machine}{where}, {planned.hosts} hosts: about {time}")
     print_builds(planned.builds)
     print()
-    table = new_table(("run", ""), ("plan", ""), ("points", "right"), ("time", "right"), ("", "wrap"))
+    table = new_table("run", "plan", ">points", ">time", "~")
     for run in planned.runs:
         took = duration(run.seconds) if run.points else "-"
         table.add_row(

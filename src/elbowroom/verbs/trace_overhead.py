@@ -197,9 +197,8 @@ class MeasureOverhead(Verb):
         unit = "s" if result.metric == "wall" else "metric"
         several = len(result.verdicts) > 1
         table = new_table(
-            *([("threads", "right")] if several else []),
-            ("recorded", "wrap"), (unit, "right"), ("costs", "right"), ("95 %", ""), ("events", "right"),
-            ("per second", "right"), ("lost", "right"),
+            *([">threads"] if several else []),
+            "~recorded", f">{unit}", ">costs", "95 %", ">events", ">per second", ">lost",
         )  # fmt: skip
         for case in result.cases:
             cost = case.overhead
@@ -309,9 +308,8 @@ class MeasureFlushes(Verb):
         from elbowroom.trace.flushes import flush_rows, flush_sentences
 
         table = new_table(
-            ("run", "right"), ("metric", "right"), ("lost", "right"), ("flush at", "right"),
-            ("took", "right"), ("thread", "wrap"), ("inside", "wrap"), ("others\nin tasks", "right"),
-        )  # fmt: skip
+            ">run", ">metric", ">lost", ">flush at", ">took", "~thread", "~inside", ">others\nin tasks"
+        )
         for place, run in enumerate(result.runs, start=1):
             for row in flush_rows(place, run):
                 table.add_row(*row)

@@ -205,10 +205,7 @@ def _print(overlap: TraceOverlap) -> None:
     print()
     console().print(_times(overlap))
     print()
-    table = new_table(
-        ("computation", "wrap"), ("beside", "wrap"), ("alone", "right"), ("over-\nlapped", "right"),
-        ("slowdown", "right"), ("interval", ""),
-    )  # fmt: skip
+    table = new_table("~computation", "~beside", ">alone", ">over-\nlapped", ">slowdown", "interval")
     for one in overlap.classes[:MOST_ROWS]:
         table.add_row(_cut(one.label), _cut(one.communication or "-"), str(one.alone), str(one.overlapped),
                       *_slowdown(one))  # fmt: skip
@@ -229,7 +226,7 @@ def _print(overlap: TraceOverlap) -> None:
 def _times(overlap: TraceOverlap) -> object:
     """The time of a rank, in a step where the trace names steps."""
     per = overlap.steps or 1
-    table = new_table(("", ""), ("a step" if overlap.steps else "in all", "right"), ("", ""))
+    table = new_table("", f">{'a step' if overlap.steps else 'in all'}", "")
     table.add_row("computation", duration(overlap.comp_s / per), "")
     table.add_row(overlap.hidden_kind, duration(overlap.comm_s / per), "")
     table.add_row("  hidden", duration(overlap.hidden_s / per), f"{overlap.hidden_share:.1%} of it")
@@ -256,10 +253,7 @@ def _slowdown(one: object) -> tuple[str, str]:
 def _print_comparison(compared: OverlapComparison) -> None:
     print_wrapped(compared.verdict, style="bold")
     print()
-    table = new_table(
-        ("computation", "wrap"), ("beside", "wrap"), ("first", "right"), ("second", "right"),
-        ("ratio", "right"), ("interval", ""),
-    )  # fmt: skip
+    table = new_table("~computation", "~beside", ">first", ">second", ">ratio", "interval")
     for one in compared.classes[:MOST_ROWS]:
         ratio = one.ratio
         table.add_row(

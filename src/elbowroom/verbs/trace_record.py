@@ -374,9 +374,15 @@ def _print(done: Recorded) -> None:
 
 def _print_ranks(stat: Stat, capacity: int) -> None:
     table = new_table(
-        ("rank", "right"), ("host", ""), ("threads", "right"), ("kept", "right"), ("lost", "right"),
-        ("fullest\nring", "right"), ("advised\n--buffer", "right"), ("recording\ntook", "right"),
-    )  # fmt: skip
+        ">rank",
+        "host",
+        ">threads",
+        ">kept",
+        ">lost",
+        ">fullest\nring",
+        ">advised\n--buffer",
+        ">recording\ntook",
+    )
     for rank in stat.ranks[:MANY]:
         threads = [one for one in stat.threads if one.rank == rank.rank]
         fullest = max((one.recorded for one in threads), default=0) / capacity
@@ -420,9 +426,7 @@ def _print_dominant(stat: Stat) -> None:
 def _print_categories(stat: Stat) -> None:
     """What recording took, of all ranks together: estimated, events times what one took at the start."""
     print()
-    table = new_table(
-        ("category", ""), ("events", "right"), ("recording took", "right"), ("of a rank's time", "right")
-    )
+    table = new_table("category", ">events", ">recording took", ">of a rank's time")
     for name, events, nanoseconds, share in _by_category(stat):
         table.add_row(name, str(events), time_text(nanoseconds), _share(share))
     console().print(table)

@@ -27,10 +27,16 @@ def print_stat(stat: Stat) -> None:
     print_doubts(stat.doubts)
     print()
     table = new_table(
-        ("type", "wrap"), ("category", ""), ("count", "right"), ("share", "right"),
-        ("highest\nrate", "right"), ("total", "right"), ("mean", "right"), ("longest", "right"),
-        ("bytes\neach", "right"),
-    )  # fmt: skip
+        "~type",
+        "category",
+        ">count",
+        ">share",
+        ">highest\nrate",
+        ">total",
+        ">mean",
+        ">longest",
+        ">bytes\neach",
+    )
     for one in sorted(types, key=lambda one: (-one.events, one.category, one.name)):
         table.add_row(
             one.name,
@@ -58,7 +64,7 @@ def print_activity(shown: ActivityOverTime, *, trusted: bool) -> None:
     """Counts, and utilisation and imbalance of the whole trace."""
     if not trusted:
         print_wrapped("Its times cannot be trusted: elbowroom trace check says why.", style="bold yellow")
-    table = new_table(("", ""), ("", "right"))
+    table = new_table("", ">")
     table.show_header = False
     rows = [
         ("duration", time_text(shown.duration_ns)),
@@ -93,7 +99,7 @@ def print_check(check: TraceCheck, *, trusted: bool) -> None:
     else:
         print_doubts(check.doubts or ("see below",))
     print()
-    table = new_table(("", ""), ("", "right"))
+    table = new_table("", ">")
     table.show_header = False
     for name, value in (
         ("ranks", str(check.ranks)),
@@ -122,10 +128,7 @@ def print_pairs(check: TraceCheck) -> None:
     if not odd:
         return
     print()
-    table = new_table(
-        ("from", "right"), ("to", "right"), ("messages", "right"), ("tachyons", "right"),
-        ("suspect", "right"), ("sizes\ndiffer", "right"), ("floor", "right"),
-    )  # fmt: skip
+    table = new_table(">from", ">to", ">messages", ">tachyons", ">suspect", ">sizes\ndiffer", ">floor")
     for pair in sorted(odd, key=lambda pair: (-pair.mismatched, -pair.tachyons, -pair.suspect))[:MANY]:
         counts = (pair.messages, pair.tachyons, pair.suspect, pair.mismatched)
         table.add_row(*map(str, (pair.from_, pair.to, *counts)), time_text(pair.floor_ns))
@@ -152,9 +155,8 @@ def print_sync(sync: Sync) -> None:
     """A line for each rank's clock."""
     print_doubts(sync.doubts)
     table = new_table(
-        ("rank", "right"), ("host", ""), ("compared", "right"), ("outliers", "right"), ("offset", "right"),
-        ("drift\nppb", "right"), ("wrong by\nat most", "right"), ("", "wrap"),
-    )  # fmt: skip
+        ">rank", "host", ">compared", ">outliers", ">offset", ">drift\nppb", ">wrong by\nat most", "~"
+    )
     for rank in sync.ranks[:MANY]:
         used = [point for point in rank.points if point.used]
         drifts = [segment.drift_ppb for segment in rank.segments]

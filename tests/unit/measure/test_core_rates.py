@@ -121,8 +121,8 @@ def test_a_calibration_for_jobs_starts_the_probe_as_often_as_planned_and_says_ho
         return computing(data())
 
     monkeypatch.setattr(CalibrateForJobs, "_place", lambda *_words: ("run", "probe", machine()))
-    monkeypatch.setattr("elbowroom.launch.topologies.kernel_rate", counted)
-    monkeypatch.setattr("elbowroom.verbs.fit.fit", fitted)
+    monkeypatch.setattr("elbowroom.verbs.colocate_measure.kernel_rate", counted)
+    monkeypatch.setattr("elbowroom.verbs.colocate_measure.fit", fitted)
     calibrate_for_jobs("run", repeat=3, tell=said.append)
     assert len(starts) == 3 * count_starts(2)
     assert said[0].startswith(f"measuring {len(starts)} repetitions, about ")
