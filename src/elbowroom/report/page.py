@@ -1,11 +1,12 @@
-"""The report: its parts, and one HTML file from them that needs no network.
+"""The report: its sections, and one HTML file from them that needs no network.
 
 The file carries its own style, script and data; a Content-Security-Policy inside it forbids any request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -57,47 +58,51 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[TextTable, ...] = ()
 
 
+@dataclass(frozen=True)
+class Section:
+    """A section of the page: the file `templates/NAME.html.j2` and what it shows, besides the `page` itself;
+    `view` gives None where there is nothing to show. `title`: in the list of sections at the top of the page,
+    which leads to the element with the section's name; empty if the section is not listed.
+    """
+
+    name: str
+    title: str
+    view: Callable[[Page], dict[str, Any] | None]
+
+
 def render(page: Page) -> str:
     """The page as one self-contained HTML document."""
-    rows = {result.id: index for index, result in enumerate(page.results)}
-    table = RowIndex(page.results, rows)
     data = columns.pack(page.results, page.uses)
     data["machine"] = machine.details(page.machine)
-    data["flagMeanings"] = dict(words.flag_meanings(flag for r in page.results for flag in r.flags))
-    known, unknown = _known_and_unknown(page)
-    sliders = _has_sliders(page.models)
-    scripts = ("common.js", *(("models.js", "whatif.js") if sliders else ()), "page.js")
-    html: str = template(PACKAGE, "page.html.j2").render(
+    data["flagMeanings"] = dict(_flag_meanings(page))
+    rendered = []
+    for section in SECTIONS:
+        view = section.view(page)
+        if view is not None:
+            html = template(PACKAGE, f"templates/{section.name}.html.j2").render(page=page, **view)
+            rendered.append((section, html))
+    scripts = ("common.js", *(("models.js", "whatif.js") if _has_sliders(page) else ()), "page.js")
+    html = template(PACKAGE, "templates/page.html.j2").render(
         page=page,
-        sliders=sliders,
-        models=_models(page.models, table),
-        job=_job(page.job),
+        sections=rendered,
         style=asset(PACKAGE, "page.css") + svg.style(),
         script="".join(asset(PACKAGE, name) for name in scripts),
         data=embed(data),
-        verdict=_verdict(page.verdict, page.machine.virtual, page.manifest.get("launcher") == "imported"),
-        findings=_findings(page, rows),
-        figures=[(figure, svg.svg(figure, table.rows_of)) for figure in page.figures],
-        drawings=machine.drawings(page.machine, page.uses),
         machine_line=machine_line(page.machine),
-        rows=[_row(result) for result in page.results[:ROWS_WITHOUT_SCRIPT]],
-        flags=words.flag_meanings(flag for r in page.results for flag in r.flags),
-        statuses=words.status_meanings(r.status for r in page.results),
-        words=words,
-        facts=tuple({**dict(words.facts(page.manifest)), **dict(page.method)}.items()),
-        transport=words.transport(page.manifest, page.machine.hosts),
-        known=known,
-        unknown=unknown,
-        drift=_drift(page.drifts),
     )
-    return html
+    return str(html)
+
+
+def _flag_meanings(page: Page) -> list[tuple[str, str]]:
+    return words.flag_meanings(flag for result in page.results for flag in result.flags)
 
 
 class RowIndex:
     """The rows of the page's table by point."""
 
-    def __init__(self, results: Sequence[PointResult], rows: dict[str, int]) -> None:
-        self.results, self.rows = results, rows
+    def __init__(self, results: Sequence[PointResult]) -> None:
+        self.results = results
+        self.rows = {result.id: index for index, result in enumerate(results)}
 
     def rows_of(self, series: Series) -> svg.Rows | None:
         """None unless every point of the curve has a row."""
@@ -120,15 +125,22 @@ class RowIndex:
         return not series.low or (series.low[i] == summary.d1 and series.high[i] == summary.d9)
 
 
-def _has_sliders(parts: Sequence[ModelSection]) -> bool:
+def _figures(page: Page) -> dict[str, Any] | None:
+    table = RowIndex(page.results)
+    drawings = [(figure, svg.svg(figure, table.rows_of)) for figure in page.figures]
+    return {"figures": drawings} if drawings else None
+
+
+def _has_sliders(page: Page) -> bool:
     """Whether a model answers for other numbers of cores."""
-    return any(part.shown for part in parts)
+    return any(part.shown for part in page.models)
 
 
-def _models(parts: Sequence[ModelSection], table: RowIndex) -> str:
-    """The sections of the models, empty without any."""
-    if not parts:
-        return ""
+def _models(page: Page) -> dict[str, Any] | None:
+    """The models, none without any."""
+    if not page.models:
+        return None
+    table = RowIndex(page.results)
     views = [
         (
             sections.model_view(part),
@@ -138,20 +150,20 @@ def _models(parts: Sequence[ModelSection], table: RowIndex) -> str:
                 for figure in part.figures
             ],
         )
-        for at, part in enumerate(parts)
+        for at, part in enumerate(page.models)
     ]
-    data = embed(sections.embedded(parts))
-    html: str = template(PACKAGE, "model.html.j2").render(parts=views, data=data, sliders=_has_sliders(parts))
-    return html
+    return {
+        "parts": views,
+        "data": embed(sections.embedded(page.models)),
+        "sliders": _has_sliders(page),
+    }
 
 
-def _job(part: JobSection | None) -> str:
-    """The section of a job, empty without one."""
-    if part is None:
-        return ""
-    drawings = [(figure, svg.svg(figure)) for figure in part.figures]
-    html: str = template(PACKAGE, "job.html.j2").render(job=sections.job_view(part), drawings=drawings)
-    return html
+def _job(page: Page) -> dict[str, Any] | None:
+    if page.job is None:
+        return None
+    drawings = [(figure, svg.svg(figure)) for figure in page.job.figures]
+    return {"job": sections.job_view(page.job), "drawings": drawings}
 
 
 def machine_line(machine: Machine) -> str:
@@ -168,24 +180,27 @@ def machine_line(machine: Machine) -> str:
     return " · ".join([*parts, "virtual"] if machine.virtual else parts)
 
 
-def _verdict(verdict: Verdict, virtual: bool, imported: bool) -> dict[str, str]:
+def _verdict(page: Page) -> dict[str, Any]:
     """The banner: its class (colour), and a word with the same meaning."""
-    if imported:
-        return {"kind": "neutral", "word": "Imported: trust unknown"}
-    trusted = "Virtual" if virtual else "Trusted"
-    if not verdict.trusted:
-        return {"kind": "untrusted", "word": "No verdict"}
-    if verdict.interference is None:
-        return {"kind": "neutral", "word": trusted}
-    if verdict.interference:
-        return {"kind": "interference", "word": f"{trusted}: interference"}
-    return {"kind": "quiet", "word": f"{trusted}: no interference"}
+    verdict = page.verdict
+    trusted = "Virtual" if page.machine.virtual else "Trusted"
+    kind, word = "neutral", trusted
+    if page.manifest.get("launcher") == "imported":
+        word = "Imported: trust unknown"
+    elif not verdict.trusted:
+        kind, word = "untrusted", "No verdict"
+    elif verdict.interference:
+        kind, word = "interference", f"{trusted}: interference"
+    elif verdict.interference is not None:
+        kind, word = "quiet", f"{trusted}: no interference"
+    return {"verdict": {"kind": kind, "word": word}}
 
 
-def _findings(page: Page, rows: dict[str, int]) -> list[dict[str, Any]]:
+def _findings(page: Page) -> dict[str, Any] | None:
+    rows = RowIndex(page.results).rows
     by_key = {finding.key: finding for finding in (*page.findings, *page.verdict.findings)}
     order = dict.fromkeys(finding.key for finding in (*page.verdict.findings, *page.findings))
-    return [
+    shown = [
         {
             "level": by_key[key].level,
             "class": by_key[key].level.replace("/", ""),
@@ -196,10 +211,34 @@ def _findings(page: Page, rows: dict[str, int]) -> list[dict[str, Any]]:
         # The banner contains it.
         if by_key[key].text not in page.verdict.text
     ]
+    return {"findings": shown} if shown else None
 
 
-def _known_and_unknown(page: Page) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    known, unknown = words.known_and_unknown(page.state)
+def _machine(page: Page) -> dict[str, Any]:
+    known, _ = words.known_and_unknown(page.state)
+    return {"drawings": machine.drawings(page.machine, page.uses), "known": known}
+
+
+def _points(page: Page) -> dict[str, Any]:
+    rows = [_row(result) for result in page.results[:ROWS_WITHOUT_SCRIPT]]
+    return {"rows": rows, "summary": words.SUMMARY}
+
+
+def _flags(page: Page) -> dict[str, Any]:
+    statuses = words.status_meanings(result.status for result in page.results)
+    return {"flags": _flag_meanings(page), "statuses": statuses}
+
+
+def _how(page: Page) -> dict[str, Any]:
+    return {
+        "protocol": words.protocol(page.manifest),
+        "transport": words.transport(page.manifest, page.machine.hosts),
+        "facts": tuple({**dict(words.facts(page.manifest)), **dict(page.method)}.items()),
+    }
+
+
+def _unknown(page: Page) -> dict[str, Any]:
+    _, unknown = words.known_and_unknown(page.state)
     _, unseen = words.known_and_unknown(page.observers)
     reasons = page.manifest.get("unknown", {})
     recorded = (
@@ -212,7 +251,7 @@ def _known_and_unknown(page: Page) -> tuple[list[tuple[str, str]], list[tuple[st
         for note in page.notes
     ]
     missing = [(f"observer {what}", why) for what, why in unseen]
-    return known, list(dict.fromkeys(parts_left_out + missing + recorded + unknown))
+    return {"unknown": list(dict.fromkeys(parts_left_out + missing + recorded + unknown))}
 
 
 def _row(result: PointResult) -> dict[str, Any]:
@@ -248,10 +287,10 @@ def summary_text(summary: Summary | None) -> str:
     return f"{number(summary.median)} {unit(summary.unit)}" if summary else "–"
 
 
-def _drift(drifts: Sequence[Drift]) -> dict[str, Any]:
+def _drift(page: Page) -> dict[str, Any]:
     """The baselines, those with the largest change first, and their number."""
-    ordered = sorted(drifts, key=lambda drift: abs(drift.relative), reverse=True)
-    return {
+    ordered = sorted(page.drifts, key=lambda drift: abs(drift.relative), reverse=True)
+    drift = {
         "count": len(ordered),
         "moved": sum(1 for drift in ordered if drift.outside),
         "largest": number(abs(ordered[0].relative) * 100, 2) if ordered else "",
@@ -268,6 +307,25 @@ def _drift(drifts: Sequence[Drift]) -> dict[str, Any]:
             for drift in ordered[:DRIFTS_SHOWN]
         ],
     }
+    return {"drift": drift}
+
+
+SECTIONS = (
+    Section("verdict", "verdict", _verdict),
+    Section("findings", "", _findings),
+    Section("tables", "", lambda _: {}),
+    Section("figures", "figures", _figures),
+    Section("job", "this job", _job),
+    Section("what-if", "what if", lambda page: {} if _has_sliders(page) else None),
+    Section("model", "model", _models),
+    Section("machine", "machine", _machine),
+    Section("points", "points", _points),
+    Section("flags", "flags", _flags),
+    Section("how", "how it was measured", _how),
+    Section("unknown", "unknown", _unknown),
+    Section("drift", "drift", _drift),
+)
+"""All sections of the page, in its order."""
 
 
 class StudyPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -286,7 +344,7 @@ class StudyPage(msgspec.Struct, frozen=True, kw_only=True):
 def render_study(page: StudyPage) -> str:
     """The page as one HTML document that needs no network and no script."""
     document = page.document
-    html: str = template(PACKAGE, "study.html.j2").render(
+    html: str = template(PACKAGE, "templates/study.html.j2").render(
         page=page,
         style=asset(PACKAGE, "page.css") + svg.style(),
         machine_line=machine_line(page.machine),
