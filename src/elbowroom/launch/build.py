@@ -100,6 +100,9 @@ GPU_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libhwloc-dev libhwy-dev libfmt-
 READER_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libprotozero-dev libotf2-trace-dev"
 """The same of the reader of traces."""
 
+EVENTS_PACKAGES = "g++ cmake ninja-build pkg-config libsimdjson-dev libisal-dev"
+"""The same of the reader of traces in JSON."""
+
 LIBRARIES_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config"
 """The same of what is preloaded into traced programs, but an MPI, StarPU and OMPT."""
 
@@ -263,6 +266,11 @@ def trace_reader() -> Path:
     ELBOWROOM_TRACE_READER names one that was built already.
     """
     return _without_mpi("trace-reader", "lib/trace/merge", TRACE_FOLDERS, READER_PACKAGES)
+
+
+def json_events() -> Path:
+    """The program that reads large traces in JSON; ELBOWROOM_JSON_EVENTS names one."""
+    return _without_mpi("json-events", "lib/events", ("lib/events",), EVENTS_PACKAGES)
 
 
 def trace_libraries(mpi: Mpi | None = None) -> Path:

@@ -19,6 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -30,6 +31,7 @@ from elbowroom.launch import build, processes
 from elbowroom.quantities import plural
 from elbowroom.trace.documents import Stat, TraceCheck, decode
 from elbowroom.trace.overlap import otf2_library
+from elbowroom.trace.overlap.events import FastReader
 
 DOUBTFUL = 3
 """Exit code of trace-reader: done, but times are not to be trusted."""
@@ -38,6 +40,12 @@ BINS = 100
 """Intervals of time, by default."""
 
 MOST_BINS = 100_000
+
+LARGE_JSON = 32 << 20
+"""Bytes of JSON that are read in Python as fast as the program that reads it is built, once."""
+
+PACKED = 12
+"""Bytes of a profiler's JSON in a byte of gz."""
 
 _USAGE = 2
 _PREFIX = "trace-reader: "
@@ -410,6 +418,26 @@ def otf2_library_name() -> str:
     )
 
 
+def json_reader(path: Path) -> FastReader | None:
+    """What reads a large trace in JSON; None for a smaller one, which is read before the program is built,
+    and where it cannot be built.
+    """
+    packed = path.suffix == ".gz"
+    if path.stat().st_size * (PACKED if packed else 1) < LARGE_JSON:
+        return None
+    try:
+        program = build.json_events()
+    except MachineError:
+        return None
+    return partial(_events_of, program)
+
+
+@contextmanager
+def _events_of(program: Path, path: Path) -> Iterator[IO[bytes]]:
+    with _reading([str(program), str(path)], "json-events") as stream:
+        yield stream
+
+
 @contextmanager
 def otf2_records(archive: Path) -> Iterator[IO[bytes]]:
     """What the archive holds (trace.overlap.otf2 reads it), from a process that reads it by
@@ -418,9 +446,16 @@ def otf2_records(archive: Path) -> Iterator[IO[bytes]]:
     """
     # -I: without the folders of the user's own modules; the program needs Python's alone.
     words = [sys.executable, "-I", str(otf2_library.__file__), otf2_library_name(), str(archive)]
+    with _reading(words, "otf2") as stream:
+        yield stream
+
+
+@contextmanager
+def _reading(words: Sequence[str], field: str) -> Iterator[IO[bytes]]:
+    """The output of a program that reads a trace; it ends when the stream is no longer read."""
     process = processes.start(
         words,
-        field="otf2",
+        field=field,
         hint="try again",
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -185,7 +185,7 @@ def _read(kind: Format, place: Path) -> Events:
     from elbowroom.trace.overlap.own import read_columns, read_parquet
 
     if kind == "json":
-        return read_json(place)
+        return read_json(place, trace_reader.json_reader(place))
     if kind == "sqlite":
         return read_nsight(place)
     if kind == "parquet":

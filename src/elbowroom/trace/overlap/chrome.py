@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.accelerators import ProcessFacts, backends_of, of_host
 from elbowroom.trace.overlap.categories import STEP, on_device
-from elbowroom.trace.overlap.events import EventClass, Events, Floats, Ints, Lane
-from elbowroom.trace.overlap.json_events import NO_ARGUMENTS, EventArguments, JsonEvent, JsonTrace
+from elbowroom.trace.overlap.events import EventClass, Events, FastReader, Floats, Ints, Lane
+from elbowroom.trace.overlap.json_events import (
+    NO_ARGUMENTS,
+    EventArguments,
+    JsonEvent,
+    JsonTrace,
+    text_around,
+)
 from elbowroom.trace.overlap.launches import Launches, find_launches
 from elbowroom.trace.overlap.tables import STEPS, Columns, Numbering, check_memory, events
 
 US = 1000.0
+_GROUPS = (None, False, True)
+"""Whether the events of a lane are on a device; None: their process says it."""
 LATEST = 4e15
 """us: 126 years; later times, and earlier ones than minus that, are damage."""
 
 
-def read_json(path: Path) -> Events:
-    """The events of a file. UsageError where it is no trace in JSON."""
+def read_json(path: Path, fast: FastReader | None = None) -> Events:
+    """The events of a file. UsageError where it is no trace in JSON.
+
+    `fast` reads the columns of a large file that is whole (json-events); what it declines, and all else, is
+    read here.
+    """
+    if fast is not None:
+        whole = EventTable()
+        with fast(path) as stream:
+            about = whole.add_columns(stream)
+        if about is not None:
+            return whole.events(path, about, doubt="")
     trace = JsonTrace(path)
-    table = _Table()
+    table = EventTable()
     for block in trace.blocks():
         table.add(block)
-    return table.events(path, trace)
+    return table.events(path, trace.about, trace.doubt)
 
 
 class _Groups(dict[Any, bool | None]):
@@ -38,7 +57,7 @@ class _Groups(dict[Any, bool | None]):
         return answer
 
 
-class _Table:
+class EventTable:
     """What is known of a trace while its blocks come."""
 
     def __init__(self) -> None:
@@ -52,6 +71,7 @@ class _Table:
         self.open: dict[tuple[Any, Any], list[JsonEvent]] = {}
         self.facts = ProcessFacts()
         self.timeless = 0
+        self.unended = 0
 
     def add(self, block: list[JsonEvent]) -> None:
         """Adds the events of a block."""
@@ -123,7 +143,71 @@ class _Table:
                 self.facts.add(key[0], event.name, event.args)
         return whole
 
-    def events(self, path: Path, trace: JsonTrace) -> Events:
+    def add_columns(self, stream: IO[bytes]) -> dict[str, Any] | None:
+        """Adds what json-events wrote (lib/events/reader.hpp), and gives what stands around the events;
+        None if it declined the file.
+        """
+        kinds, lanes = list[Ints](), list[Ints]()
+        while count := int.from_bytes(stream.read(4), "little"):
+            check_memory(len(self.correlation) + count)
+            kinds.append(_column(stream, count, np.int32).astype(np.int64))
+            lanes.append(_column(stream, count, np.int32).astype(np.int64))
+            self.start.append(_column(stream, count, np.float64))
+            self.duration.append(_column(stream, count, np.float64))
+            self.correlation.add(_column(stream, count, np.int64))
+            self.external.add(_column(stream, count, np.int64))
+        rest = stream.read()
+        if not rest:
+            return None
+        found = json.loads(rest.decode("utf-8", "replace"))
+        raw_kind = np.concatenate(kinds) if kinds else np.zeros(0, dtype=np.int64)
+        raw_lane = np.concatenate(lanes) if lanes else np.zeros(0, dtype=np.int64)
+        kind = np.zeros(len(found["classes"]), dtype=np.int64)
+        group = np.zeros(len(found["classes"]), dtype=np.int64)
+        for at in _in_order(raw_kind):
+            key, group[at] = self._class_key(found["classes"][at])
+            kind[at] = self.classes[key]
+        self.kind.add(kind[raw_kind])
+        # A lane is of one group of events: of the host, of a device, or of what its process decides.
+        raw_lane += len(found["lanes"]) * group[raw_kind]
+        lane = np.zeros(len(_GROUPS) * len(found["lanes"]), dtype=np.int64)
+        for at in _in_order(raw_lane):
+            which, (process, thread, stream_) = (
+                _GROUPS[at // len(found["lanes"])],
+                found["lanes"][at % len(found["lanes"])],
+            )
+            row = thread if which is False or stream_ is None else stream_
+            lane[at] = self.lanes[which, _hashable(process), _hashable(row)]
+        self.lane.add(lane[raw_lane])
+        for process, fact, name, labels, place in found["metadata"]:
+            self.facts.add(
+                _hashable(process), fact, EventArguments(name=name, labels=labels, sort_index=place)
+            )
+        self.timeless, self.unended = found["timeless"], found["waiting"]
+        return {
+            **text_around(found["head"].rstrip(" \t\r\n,") + "}"),
+            **text_around("{" + found["tail"].lstrip(" \t\r\n,")),
+        }
+
+    def _class_key(self, raw: list[Any]) -> tuple[tuple[Any, ...], int]:
+        """The key of a class as `_keys` makes it, and which of _GROUPS its lanes are of."""
+        name, category, device, collective, process, dims, grid = raw
+        name, category = _hashable(name), _hashable(category)
+        group = self.groups[category]
+        if group is None and device:
+            group = True
+        if group is False:
+            return (
+                name,
+                category,
+                dims.encode() if category == "cpu_op" else b"",
+                False,
+                False,
+            ), _GROUPS.index(group)
+        detail, on = (grid.encode(), True) if group else (b"", (_hashable(process),))
+        return (name, category, detail, collective, on), _GROUPS.index(group)
+
+    def events(self, path: Path, about: dict[str, Any], doubt: str) -> Events:
         """All of it as columns."""
         start = np.concatenate(self.start) if self.start else np.zeros(0)
         duration = np.concatenate(self.duration) if self.duration else np.zeros(0)
@@ -133,12 +217,12 @@ class _Table:
         began = np.round((start - origin) * US).astype(np.int64)
         lasted = np.where(usable, np.round(np.where(usable, duration, 0.0) * US), 0).astype(np.int64)
         on_devices = [self._on_device(group, process) for group, process, _ in self.lanes]
-        classes, kind, note = self._classes(trace, device=any(on_devices))
+        classes, kind, note = self._classes(about, device=any(on_devices))
         lane = self.lane.whole()
         launches = find_launches(
             classes, kind, lane, began, lasted, self.correlation.whole(), self.external.whole()
         )
-        ranks, lanes = self._lanes(path, trace, on_devices, launches, lane)
+        ranks, lanes = self._lanes(path, about, on_devices, launches, lane)
         _check_one_run(path, classes, lanes, kind[usable], lane[usable])
         return events(
             format="json",
@@ -151,15 +235,13 @@ class _Table:
             duration=lasted,
             launched=launches.operation,
             issued=launches.issued,
-            job=_job(trace),
-            doubts=(f"{path.name} {trace.doubt}: the events before that are analysed",)
-            if trace.doubt
-            else (),
+            job=_job(about),
+            doubts=(f"{path.name} {doubt}: the events before that are analysed",) if doubt else (),
             notes=(*self._notes(path, int((~usable).sum())), *((note,) if note else ())),
         )
 
     def _notes(self, path: Path, impossible: int) -> list[str]:
-        unended = sum(map(len, self.open.values()))
+        unended = self.unended + sum(map(len, self.open.values()))
         counts = (
             (unended, "have no end"),
             (self.timeless, "have no time or duration that is a number"),
@@ -170,7 +252,7 @@ class _Table:
     def _on_device(self, group: bool | None, process: Any) -> bool:
         return process in self.facts.devices if group is None else group
 
-    def _classes(self, trace: JsonTrace, *, device: bool) -> tuple[list[EventClass], Ints, str]:
+    def _classes(self, about: dict[str, Any], *, device: bool) -> tuple[list[EventClass], Ints, str]:
         """The classes, the class of each event, and a note. Categories of the host are those that follow from
         what else was recorded; the same class of several processes is one.
         """
@@ -179,9 +261,7 @@ class _Table:
         ]
         classes = [_event_class(key, device=on) for key, on in zip(self.classes, there, strict=True)]
         hosts = [one for one, on in zip(classes, there, strict=True) if not on]
-        resolved, note = of_host(
-            hosts, device=device, backends=backends_of(trace.about.get("distributedInfo"))
-        )
+        resolved, note = of_host(hosts, device=device, backends=backends_of(about.get("distributedInfo")))
         rest = iter(resolved)
         numbers = Numbering()
         number = np.array(
@@ -192,14 +272,14 @@ class _Table:
         return list(numbers), number[kind] if len(kind) else kind, note
 
     def _lanes(
-        self, path: Path, trace: JsonTrace, on_devices: list[bool], launches: Launches, lane: Ints
+        self, path: Path, about: dict[str, Any], on_devices: list[bool], launches: Launches, lane: Ints
     ) -> tuple[list[str], list[Lane]]:
         """One rank for the file where it states its rank or has one device; otherwise one for each device,
         with the process that launches for it alone; for each process where there is no device.
         """
         owners = [process for _, process, _ in self.lanes]
         devices = {one for one, on in zip(owners, on_devices, strict=True) if on}
-        stated = trace.about.get("distributedInfo")
+        stated = about.get("distributedInfo")
         rank = stated.get("rank") if isinstance(stated, dict) else None
         whole = isinstance(rank, int) or len(devices) == 1
         own = f"rank {rank}" if isinstance(rank, int) else path.name
@@ -218,9 +298,20 @@ class _Table:
         return list(ranks), lanes
 
 
-def _job(trace: JsonTrace) -> str:
+def _column(stream: IO[bytes], count: int, kind: type[Any]) -> Any:
+    return np.frombuffer(stream.read(count * np.dtype(kind).itemsize), dtype=kind)
+
+
+def _in_order(numbers: Ints) -> list[int]:
+    """Each number once, as it comes first."""
+    values, first = np.unique(numbers, return_index=True)
+    order: list[int] = values[np.argsort(first)].tolist()
+    return order
+
+
+def _job(about: dict[str, Any]) -> str:
     """The size of the job, as the files of all its ranks state it."""
-    stated = trace.about.get("distributedInfo")
+    stated = about.get("distributedInfo")
     size = stated.get("world_size") if isinstance(stated, dict) else None
     return str(size) if isinstance(size, int) else ""
 
@@ -251,7 +342,8 @@ def _event_class(key: tuple[Any, ...], *, device: bool) -> EventClass:
     stated = str(category) or ("device" if device else "")
     return EventClass(
         name=str(name), category=STEP if not device and STEPS.match(str(name)) else stated,
-        detail="".join(text.split("\n")), collective=collective, )  # fmt: skip
+        detail=re.sub(r"\s*([][,])\s*", r"\1", text).replace(",", ", "), collective=collective,
+    )  # fmt: skip
 
 
 def _has_numbers(event: JsonEvent) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
 
 import msgspec
 import numpy as np
@@ -12,6 +16,9 @@ Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+
+FastReader = Callable[[Path], AbstractContextManager[IO[bytes]]]
+"""Starts a program that reads a file; its output is empty where it declines the file."""
 
 NONE = -1
 """In a column of numbers: not recorded."""

@@ -122,12 +122,7 @@ class JsonTrace:
         self._keep(b"{" + buffer.lstrip(_SPACE))
 
     def _keep(self, text: bytes) -> None:
-        try:
-            about = json.loads(text.decode("utf-8", "replace"), strict=False)
-        except (ValueError, RecursionError):
-            return
-        if isinstance(about, dict):
-            self.about |= about
+        self.about |= text_around(text.decode("utf-8", "replace"))
 
     def _cut(self, buffer: bytes) -> tuple[list[JsonEvent], bytes, bool]:
         """The events of a block, what is left of it, and whether what can be read of the array ended."""
@@ -149,6 +144,15 @@ class JsonTrace:
             self.doubt = "is damaged"
             return events, rest, True
         return events, rest, ended
+
+
+def text_around(text: str) -> dict[str, Any]:
+    """What stands before or behind the events as an object; empty where it is none."""
+    try:
+        about = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return {}
+    return about if isinstance(about, dict) else {}
 
 
 def _other(start: bytes) -> tuple[str, str]:

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <simdjson.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "events/source.hpp"
+#include "events/table.hpp"
+
+namespace elbowroom::events {
+
+// Reads a trace in JSON (Trace Event Format) window by window and writes its events as columns.
+class Reader {
+ public:
+  Reader(Source& source, int out) : source_(source), out_(out) {}
+
+  // All events as blocks of columns, a block of none, then one JSON document: the classes and lanes by number, what
+  // metadata say of processes, what stands around the events, and what is left out. Declined where the trace is not
+  // whole or not JSON.
+  void run();
+
+ private:
+  void find_events();
+  bool take_window();
+  bool parse(std::size_t length);
+  RawEvent event(simdjson::ondemand::object object);
+  void commit();
+  void close();
+
+  Source& source_;
+  int out_;
+  std::string buffer_;  // begins with the [ of the window's array
+  std::string head_, tail_;
+  simdjson::dom::parser checker_;
+  simdjson::ondemand::parser parser_;
+  Numbering classes_, lanes_, threads_;
+  std::vector<RawEvent> window_;
+  std::vector<std::string> window_metadata_;
+  std::vector<std::string> metadata_;
+  OpenEvents open_;
+  Columns columns_;
+  std::size_t timeless_ = 0;
+  std::string key_;  // of the class or lane that is looked up
+};
+
+}  // namespace elbowroom::events

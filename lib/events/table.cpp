@@ -1,0 +1,76 @@
+#include "events/table.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+namespace elbowroom::events {
+
+std::int32_t Numbering::operator[](std::string_view text) {
+  if (const auto at = numbers_.find(text); at != numbers_.end()) {
+    return at->second;
+  }
+  const auto number = static_cast<std::int32_t>(texts_.size());
+  texts_.emplace_back(text);
+  numbers_.emplace(text, number);
+  return number;
+}
+
+void Columns::add(const RawEvent& event) {
+  kind_.push_back(event.kind);
+  lane_.push_back(event.lane);
+  start_.push_back(event.start);
+  duration_.push_back(event.duration);
+  correlation_.push_back(event.correlation);
+  external_.push_back(event.external);
+}
+
+void Columns::write(int file) {
+  const auto count = static_cast<std::uint32_t>(kind_.size());
+  write_all(file, &count, sizeof count);
+  const auto column = [&](auto& values) {
+    write_all(file, values.data(), values.size() * sizeof values[0]);
+    values.clear();
+  };
+  column(kind_);
+  column(lane_);
+  column(start_);
+  column(duration_);
+  column(correlation_);
+  column(external_);
+}
+
+bool OpenEvents::end(const RawEvent& end, RawEvent& whole) {
+  const auto at = open_.find(end.thread);
+  if (at == open_.end() || at->second.empty()) {
+    return false;
+  }
+  whole = at->second.back();
+  at->second.pop_back();
+  whole.duration = end.start - whole.start;
+  return whole.has_start && end.has_start;
+}
+
+std::size_t OpenEvents::waiting() const {
+  std::size_t count = 0;
+  for (const auto& [thread, events] : open_) {
+    count += events.size();
+  }
+  return count;
+}
+
+void write_all(int file, const void* data, std::size_t size) {
+  const char* next = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t count = ::write(file, next, size);
+    if (count < 0 && errno != EINTR) {
+      throw std::runtime_error(std::string("stdout: ") + std::strerror(errno));
+    }
+    next += count > 0 ? count : 0;
+    size -= count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+}
+
+}  // namespace elbowroom::events

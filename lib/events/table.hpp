@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace elbowroom::events {
+
+constexpr std::int64_t kNone = -1;  // not recorded
+
+// Numbers texts in the order in which they come.
+class Numbering {
+ public:
+  std::int32_t operator[](std::string_view text);
+  const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+
+  std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>> numbers_;
+  std::vector<std::string> texts_;
+};
+
+// An event as it stands in the array.
+struct RawEvent {
+  char phase = 0;
+  std::int32_t kind = 0;
+  std::int32_t lane = 0;
+  std::int32_t thread = 0;  // process and thread, by which begins and ends belong together
+  bool has_start = false;
+  bool has_duration = false;
+  double start = 0;
+  double duration = 0;
+  std::int64_t correlation = kNone;
+  std::int64_t external = kNone;
+};
+
+// Events with begin and duration as columns; `write` sends them on and forgets them.
+class Columns {
+ public:
+  void add(const RawEvent& event);
+  std::size_t size() const { return kind_.size(); }
+  // uint32 count, then kind and lane (int32), start and duration (double, us), correlation and external (int64).
+  void write(int file);
+
+ private:
+  std::vector<std::int32_t> kind_, lane_;
+  std::vector<double> start_, duration_;
+  std::vector<std::int64_t> correlation_, external_;
+};
+
+// Begins wait for their ends, by thread.
+class OpenEvents {
+ public:
+  void begin(const RawEvent& event) { open_[event.thread].push_back(event); }
+  // The whole event, if a begin waits and both have a time.
+  bool end(const RawEvent& end, RawEvent& whole);
+  std::size_t waiting() const;
+
+ private:
+  std::unordered_map<std::int32_t, std::vector<RawEvent>> open_;
+};
+
+void write_all(int file, const void* data, std::size_t size);
+
+}  // namespace elbowroom::events
