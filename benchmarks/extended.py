@@ -46,7 +46,7 @@ from elbowroom.models.document import Calibration, Document, Models
 from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.part import FlowPart, LoadPart
 from elbowroom.models.load import Computing, Copy, Load, LoadRow, Messages, load_of
-from elbowroom.models.predict import load_draws, predict_loads
+from elbowroom.models.predict import FittedModel
 from elbowroom.virtual.credits import Credits, credits
 from elbowroom.virtual.loads import load_streams
 from elbowroom.virtual.machines import of_name
@@ -292,7 +292,7 @@ def flow_of(
 
 def intervals(document: Document, loads: Sequence[Load]) -> list[list[tuple[float, float, float]]]:
     """FLOW's value, low and high of the four bandwidths of each load."""
-    found = predict_loads(document, loads)
+    found = FittedModel(document).predict_loads(loads)
     return [
         [(at.value, at.low, at.high) for at in (getattr(item, stream) for stream in STREAMS)]
         for item in found
@@ -308,7 +308,7 @@ def without_extension(document: Document, loads: Sequence[Load]) -> list[Answer]
         )
         for load in loads
     ]
-    found = load_draws(document, stripped)
+    found = FittedModel(document).draws(stripped)
     a, b, c, d = (getattr(found, stream)[0].tolist() for stream in STREAMS)
     return list(zip(a, b, c, d, strict=True))
 

@@ -38,7 +38,7 @@ from elbowroom.models.curves import STREAMS
 from elbowroom.models.fit import fit as fit_document
 from elbowroom.models.message_size import MessageBandwidth
 from elbowroom.models.message_size import fit as fit_sizes
-from elbowroom.models.predict import predict_loads
+from elbowroom.models.predict import FittedModel
 from elbowroom.models.run_data import NORMAL_95, Base, Setting, collect, load_rows
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Summary
@@ -234,7 +234,7 @@ def flow(known: Sequence[PointResult], cores: Mapping[str, tuple[int, ...]], mac
     def answer(asked: Sequence[PointResult]) -> list[Values]:
         rows, left_out = load_rows(asked, cores, base, frozenset())
         assert not left_out, left_out
-        said = predict_loads(document, [row.load for row in rows])
+        said = FittedModel(document).predict_loads([row.load for row in rows])
         found = []
         for one, row, item in zip(said, rows, asked, strict=True):
             # From the calibrated kernel's bytes to the point's own.

@@ -127,6 +127,13 @@ def read_document(path: Path, *, field: str, hint: str, limit: int = LARGEST) ->
     return data
 
 
+def data_folder(name: str) -> Path:
+    """A folder of data: inside the installed package, or beside the sources of a checkout."""
+    package = Path(__file__).resolve().parent
+    installed = package / name
+    return installed if installed.is_dir() else package.parents[1] / name
+
+
 def check_file(path: Path, *, field: str, hint: str) -> None:
     """Raises the errors of `read_document` for a path that is no regular file; reads nothing."""
     try:

@@ -18,11 +18,12 @@ from elbowroom.advise.advice import Advice, Choice, Configuration
 from elbowroom.advise.job import AXES, Job, Setup
 from elbowroom.advise.reasons import headline, reason, remark
 from elbowroom.advise.setups import changed, differing, load_of, setups
-from elbowroom.advise.steps import Predicted, Predictor, gain, steps
+from elbowroom.advise.steps import PARTS, Predicted, Predictor, gain, steps
 from elbowroom.errors import UsageError
+from elbowroom.models.curves import STREAMS
 from elbowroom.models.document import Document
 from elbowroom.models.load import Load
-from elbowroom.models.predict import VIRTUAL, chosen, predict_loads
+from elbowroom.models.predict import VIRTUAL, FittedModel, chosen
 from elbowroom.models.registry import names
 from elbowroom.version import __version__
 
@@ -294,23 +295,13 @@ def _counted(ask: Predictor, axis: str, back: Setup, advised: Setup) -> list[flo
 
 def _configuration(ask: Predictor, predicted: Predicted) -> Configuration:
     load = load_of(predicted.setup, ask.job.step)
-    comp_alone, comm_alone, comp, comm = predicted.streams
     return Configuration(
         setup=msgspec.structs.replace(predicted.setup, w=predicted.w),
         load=load,
-        separator=predicted.separator,
-        t_comp=predicted.t_comp,
-        t_comm=predicted.t_comm,
-        l_comp=predicted.l_comp,
-        l_comm=predicted.l_comm,
-        t_acc=predicted.t_acc,
-        collective=predicted.collective,
+        **{part: getattr(predicted, part) for part in PARTS},
         total=predicted.interval,
-        comp_alone=comp_alone,
-        comm_alone=comm_alone,
-        comp_together=comp,
-        comm_together=comm,
-        flags=predict_loads(ask.document, [load], name=ask.name)[0].flags,
+        **dict(zip(STREAMS, predicted.streams, strict=True)),
+        flags=FittedModel(ask.document, ask.name).predict_loads([load])[0].flags,
     )
 
 

@@ -16,16 +16,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from elbowroom.errors import UsageError
+from elbowroom.models.flow.law import Array
 from elbowroom.points.calls import overlap_of
 from elbowroom.quantities import format_size, parse_size
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import NORMAL_95
 
-Array = NDArray[np.float64]
 Form = Literal["blocking", "nonblocking", "persistent"]
 Progress = Literal["none", "test", "thread", "library"]
 Way = tuple[Form, Progress]

@@ -13,7 +13,6 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from elbowroom.advise.advice import Advice, Configuration
 from elbowroom.advise.job import Setup
@@ -21,11 +20,11 @@ from elbowroom.advise.setups import load_of, misfit
 from elbowroom.advise.steps import Predictor, gain, steps
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.models.document import Document
+from elbowroom.models.flow.law import Array
 from elbowroom.models.load import NORMAL_90
-from elbowroom.models.predict import load_draws
+from elbowroom.models.predict import FittedModel
 from elbowroom.stats.interval import Interval, around
 
-Array = NDArray[np.float64]
 Axis = Literal["cores", "cores_other"]
 Name = Literal["now", "advised", "moved"]
 
@@ -208,7 +207,7 @@ class _MapBuilder:
 
     def _kept(self, at: Setup) -> tuple[Interval, Interval]:
         """What computation and communication keep, with 90 % intervals from the draws and the discrepancy."""
-        draws = load_draws(self.document, [load_of(at, self.job.step)], name=self.advice.name)
+        draws = FittedModel(self.document, self.advice.name).draws([load_of(at, self.job.step)])
         unlike = np.broadcast_to(np.asarray(draws.discrepancy, dtype=float).reshape(4, -1), (4, 1))[:, 0]
         comp = _ratio(draws.comp_together[:, 0], draws.comp_alone[:, 0], unlike[2], unlike[0])
         return comp, _ratio(draws.comm_together[:, 0], draws.comm_alone[:, 0], unlike[3], unlike[1])

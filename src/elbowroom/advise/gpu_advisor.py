@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elbowroom.advise.gpu_job import (
     GpuAdvice,
@@ -23,16 +22,15 @@ from elbowroom.advise.gpu_job import (
 )
 from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
+from elbowroom.models.flow.law import Array
 from elbowroom.models.gpu.case import LINKS
 from elbowroom.models.gpu.model import GpuModel
 from elbowroom.models.load import Computing, Copy, Load
-from elbowroom.models.predict import predict_loads
+from elbowroom.models.predict import FittedModel
 from elbowroom.models.registry import accelerator
 from elbowroom.quantities import percent, short_time
 from elbowroom.stats.interval import Interval
 from elbowroom.version import __version__
-
-Array = NDArray[np.float64]
 
 ENDS = (5.0, 95.0)
 """Percentiles of a 90 % interval."""
@@ -209,7 +207,7 @@ def _cores(document: Document, device: GpuModel, job: GpuJob) -> GpuAnswer:
     ]
     kept = [
         Interval(value=c.value / copy.demand, low=c.low / copy.demand, high=c.high / copy.demand)
-        for c in (item.copies[0] for item in predict_loads(document, loads, name="flow"))
+        for c in (item.copies[0] for item in FittedModel(document, "flow").predict_loads(loads))
     ]
     surely = _while([item.low >= job.keep for item in kept])
     perhaps = _while([item.high >= job.keep for item in kept])

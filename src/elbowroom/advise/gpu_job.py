@@ -11,9 +11,10 @@ import numpy as np
 from msgspec import Meta
 
 from elbowroom.advise.job import SizeText, as_written
-from elbowroom.advise.steps import MEGA, Array, overlapped
+from elbowroom.advise.steps import MEGA, overlapped
 from elbowroom.documents import TomlFormat
 from elbowroom.errors import UsageError
+from elbowroom.models.flow.law import Array
 from elbowroom.models.gpu.case import COUNTS, LINKS, DeviceCase
 from elbowroom.models.gpu.model import GpuDraws, GpuModel
 from elbowroom.quantities import plural

@@ -7,16 +7,15 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elbowroom.advise.contention_map import LOSES, ContentionMap, Spot, who_loses
 from elbowroom.advise.setups import comm_socket
 from elbowroom.draw import scales
 from elbowroom.draw.figure import Arrow, Axis, Field, Figure, Label, NamedRegion, Second, Series, Side
 from elbowroom.models.curves import Shape
+from elbowroom.models.flow.law import Array
 from elbowroom.quantities import format_size, number, plural, short_time
 
-Array = NDArray[np.float64]
 Grid = tuple[tuple[float, ...], ...]
 
 KEPT = (LOSES, 0.9, 0.75, 0.5)

@@ -34,17 +34,20 @@ from elbowroom.advise.setups import load_of, reference_of
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import STREAMS
 from elbowroom.models.document import Document
+from elbowroom.models.flow.law import Array
 from elbowroom.models.load import NORMAL_90
-from elbowroom.models.predict import load_draws
+from elbowroom.models.predict import FittedModel
 from elbowroom.stats.interval import Interval, around
-
-Array = NDArray[np.float64]
 
 MEGA = 1e6
 """B/s in a MB/s."""
 
 STEP = 1e-4
 """Of the logarithm of a bandwidth, in differences."""
+
+
+PARTS = ("separator", "t_comp", "t_comm", "l_comp", "l_comm", "t_acc", "collective")
+"""What a step consists of: times and loss ratios."""
 
 
 class SetupRates(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +83,7 @@ def rates(document: Document, job: Job, setups: Sequence[Setup], *, name: str | 
     distinct = list(dict.fromkeys(loads))
     reference = reference_of(job.step)
     wanted = distinct if reference is None else [*distinct, reference]
-    draws = load_draws(document, wanted, name=name)
+    draws = FittedModel(document, name).draws(wanted)
     streams = np.stack([getattr(draws, stream) for stream in STREAMS])
     position = {load: index for index, load in enumerate(distinct)}
     where = np.array([position[load] for load in loads])
@@ -309,15 +312,10 @@ def predicted(job: Job, setups: Sequence[Setup], given: SetupRates) -> list[Pred
             | {("collective", *setup.way): float(deviation[index])},
             w=float(times.w[index]),
             logs=np.log(times.total[:, index]),
-            **_step(times, index),
+            **{part: float(getattr(times, part)[0, index]) for part in PARTS},
         )
         for index, setup in enumerate(setups)
     ]
-
-
-def _step(times: SetupTimes, index: int) -> dict[str, float]:
-    names = ("separator", "t_comp", "t_comm", "l_comp", "l_comm", "t_acc", "collective")
-    return {name: float(getattr(times, name)[0, index]) for name in names}
 
 
 def _errors(job: Job, setup: Setup, slope: Array, discrepancy: Array) -> dict[Hashable, float]:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from elbowroom.advise.advice import Advice, Configuration
 from elbowroom.advise.job import Job
 from elbowroom.advise.setups import differing
-from elbowroom.advise.steps import MEGA, Array, SetupRates, steps
+from elbowroom.advise.steps import MEGA, SetupRates, steps
 from elbowroom.errors import UsageError
 from elbowroom.models.document import LEVEL
+from elbowroom.models.flow.law import Array
 from elbowroom.quantities import percent, short_time, with_span
 from elbowroom.stats.bootstrap import RESAMPLES, estimate, medians, weights
 from elbowroom.stats.interval import Interval

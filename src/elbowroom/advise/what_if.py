@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from elbowroom.advise.job import JobStep, Setup
 from elbowroom.advise.setups import load_of, refuse
@@ -15,13 +14,11 @@ from elbowroom.errors import UsageError
 from elbowroom.models.curves import STREAMS, Shape
 from elbowroom.models.document import Document
 from elbowroom.models.load import NORMAL_90
-from elbowroom.models.predict import load_draws
+from elbowroom.models.predict import FittedModel
 from elbowroom.profile.analysis import Analysis
 from elbowroom.profile.what_if import Bandwidths, NodeTimes, changed_time
 from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
-
-Floats = npt.NDArray[np.float64]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +80,7 @@ class _Case(NamedTuple):
         what each bandwidth belongs to.
         """
         load = load_of(msgspec.structs.replace(setup, size=self.size), JobStep(comm_bytes=1.0))
-        draws = load_draws(self.model, [load])
+        draws = FittedModel(self.model).draws([load])
         streams = {stream: getattr(draws, stream)[:, 0] for stream in STREAMS}
         discrepancy = np.asarray(draws.discrepancy, dtype=float).reshape(4, -1)[:, 0]
         keys = tuple(zip(STREAMS, (load.computing, load.messages, load, load), strict=True))

@@ -12,7 +12,7 @@ import msgspec
 from elbowroom import experiments, plugins
 from elbowroom.documents import parse_toml
 from elbowroom.errors import UsageError
-from elbowroom.files import read_text, wrong_kind
+from elbowroom.files import data_folder, read_text, wrong_kind
 from elbowroom.plan import file
 from elbowroom.plan.file import Plan, fields, rules
 from elbowroom.quantities import parse_cores
@@ -40,10 +40,8 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def folder() -> Path:
-    """Where named plans are: inside the installed package, or beside the sources of a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "plans"
-    return installed if installed.is_dir() else package.parents[1] / "plans"
+    """Where named plans are."""
+    return data_folder("plans")
 
 
 def _built_in() -> tuple[str, ...]:

@@ -66,9 +66,7 @@ class GpuLibrary(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
 
 
-class GpuFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything of one device; Unknown stands for what could not be had. `connections`: hardware queues."""
-
+class _Facts(msgspec.Struct, frozen=True, kw_only=True):
     cuda: str
     devices: int
     device: Device
@@ -76,19 +74,17 @@ class GpuFacts(msgspec.Struct, frozen=True, kw_only=True):
     batch_copies: bool
     graphs: bool = True
     connections: int = CONNECTIONS
+
+
+class GpuFacts(_Facts, frozen=True, kw_only=True):
+    """Everything of one device; Failure stands for what could not be had. `connections`: hardware queues."""
+
     management: Management | Failure
     compiler: GpuLibrary | Failure
     gemm: GpuLibrary | Failure
 
 
-class _Printed(msgspec.Struct, frozen=True, kw_only=True):
-    cuda: str
-    devices: int
-    device: Device
-    stand_in: bool
-    batch_copies: bool
-    graphs: bool = True
-    connections: int = CONNECTIONS
+class _Printed(_Facts, frozen=True, kw_only=True):
     management: msgspec.Raw
     compiler: msgspec.Raw
     gemm: msgspec.Raw
@@ -100,19 +96,10 @@ def parse_gpu_facts(text: str | bytes) -> GpuFacts | Failure:
     missing = _missing(raw)
     if missing is not None:
         return missing
-    printed = msgspec.json.decode(raw, type=_Printed)
-    return GpuFacts(
-        cuda=printed.cuda,
-        devices=printed.devices,
-        device=printed.device,
-        stand_in=printed.stand_in,
-        batch_copies=printed.batch_copies,
-        graphs=printed.graphs,
-        connections=printed.connections,
-        management=_missing(printed.management) or msgspec.json.decode(printed.management, type=Management),
-        compiler=_missing(printed.compiler) or msgspec.json.decode(printed.compiler, type=GpuLibrary),
-        gemm=_missing(printed.gemm) or msgspec.json.decode(printed.gemm, type=GpuLibrary),
-    )
+    facts = msgspec.structs.asdict(msgspec.json.decode(raw, type=_Printed))
+    for name, kind in (("management", Management), ("compiler", GpuLibrary), ("gemm", GpuLibrary)):
+        facts[name] = _missing(facts[name]) or msgspec.json.decode(facts[name], type=kind)
+    return GpuFacts(**facts)
 
 
 def _missing(raw: msgspec.Raw) -> Failure | None:

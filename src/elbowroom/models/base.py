@@ -12,15 +12,13 @@ from typing import Protocol
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from elbowroom.models.curves import STREAMS
 from elbowroom.models.document import Document, Origin
+from elbowroom.models.flow.law import Array
 from elbowroom.models.gpu.samples import AcceleratorRuns, GpuSample
 from elbowroom.models.load import NORMAL_90, Load, LoadPrediction, LoadRow
 from elbowroom.models.message_size import MessageBandwidth
-
-Array = NDArray[np.float64]
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,10 +106,7 @@ def draws_of(predictions: Sequence[LoadPrediction]) -> LoadDraws:
     highs = np.array([[getattr(item, stream).high for item in predictions] for stream in STREAMS])
     wide = np.where(four > 0, highs / np.where(four > 0, four, 1.0), 1.0)
     return LoadDraws(
-        comp_alone=four[0][None],
-        comm_alone=four[1][None],
-        comp_together=four[2][None],
-        comm_together=four[3][None],
+        **{stream: values[None] for stream, values in zip(STREAMS, four, strict=True)},
         groups=four[2][None, None],
         copies=np.zeros((0, 1, len(predictions))),
         discrepancy=np.log(wide) / NORMAL_90,

@@ -82,18 +82,16 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True, order=True):
     n_other: int = 0
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured run: a situation, its bandwidths (MB/s, of all computing cores together), and where it
-    stands (a line of a file, the id of a point), for messages.
-
-    None: this one was not measured. `spread` is the relative standard error of the four, where known.
+class MeasuredStreams(msgspec.Struct, frozen=True, kw_only=True):
+    """Bandwidths of one measured run (MB/s, of all computing cores and all messages together; None: not
+    measured), `spread`: the relative standard errors of the four, where known, and where they stand (a line
+    of a file, the id of a point), for messages.
     """
 
-    situation: Situation
-    comp_alone: float | None
-    comm_alone: float | None
-    comp_together: float | None
-    comm_together: float | None
+    comp_alone: float | None = None
+    comm_alone: float | None = None
+    comp_together: float | None = None
+    comm_together: float | None = None
     spread: tuple[float | None, float | None, float | None, float | None] = (None, None, None, None)
     source: str = ""
 
@@ -101,6 +99,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     def streams(self) -> tuple[float | None, float | None, float | None, float | None]:
         """The four bandwidths in the order of STREAMS."""
         return self.comp_alone, self.comm_alone, self.comp_together, self.comm_together
+
+
+class Row(MeasuredStreams, frozen=True, kw_only=True):
+    """One measured run of a situation."""
+
+    situation: Situation
 
 
 class Curves(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ import msgspec
 
 from elbowroom.documents import TomlFormat
 from elbowroom.errors import UsageError
-from elbowroom.models.curves import Shape, Situation
+from elbowroom.models.curves import MeasuredStreams, Shape, Situation
 from elbowroom.stats.interval import Interval
 
 NORMAL_90 = 1.6448536269514722
@@ -89,8 +89,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, order=True):
     copies: tuple[Copy, ...] = ()
 
 
-class LoadRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured run of a load: bandwidths (MB/s) and their relative standard errors as in Row (curves.py).
+class LoadRow(MeasuredStreams, frozen=True, kw_only=True):
+    """One measured run of a load.
 
     `kernel`, `pattern`: another computation or another way to exchange messages than the calibrated ones,
     which may be faster or slower by a factor that is fitted beside the model; empty: the calibrated ones.
@@ -98,20 +98,9 @@ class LoadRow(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     load: Load
-    comp_alone: float | None = None
-    comm_alone: float | None = None
-    comp_together: float | None = None
-    comm_together: float | None = None
     copies_together: tuple[float | None, ...] = ()
-    spread: tuple[float | None, float | None, float | None, float | None] = (None, None, None, None)
     kernel: str = ""
     pattern: str = ""
-    source: str = ""
-
-    @property
-    def streams(self) -> tuple[float | None, float | None, float | None, float | None]:
-        """The four bandwidths in the order of STREAMS."""
-        return self.comp_alone, self.comm_alone, self.comp_together, self.comm_together
 
 
 class LoadPrediction(PredictedBandwidths, frozen=True, kw_only=True):

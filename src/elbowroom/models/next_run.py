@@ -14,16 +14,14 @@ from collections.abc import Collection, Sequence
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elbowroom.models.curves import Shape, Situation
 from elbowroom.models.flow.extras import Extension
+from elbowroom.models.flow.law import Array
 from elbowroom.models.flow.loads import evaluate, prepare
 from elbowroom.models.flow.model import bands
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.load import load_at
-
-Floats = NDArray[np.float64]
 
 BEND = 0.4
 """Share of the cores at which the start looks for the bend of a curve."""
@@ -81,7 +79,7 @@ def next_run(
     return candidates[max(open_runs, key=lambda index: gains[index])]
 
 
-def news(shape: Shape, candidates: Sequence[Situation], measured: Collection[Situation]) -> Floats:
+def news(shape: Shape, candidates: Sequence[Situation], measured: Collection[Situation]) -> Array:
     """How far each candidate is from all measured runs: 0 where it is one of them, 1 far away, (S,)."""
     reach = max(NEAR * shape.cores_first_socket, 0.5)
     distance = np.ones(len(candidates))
@@ -100,14 +98,14 @@ def _kind(shape: Shape, at: Situation) -> tuple[bool, bool, bool]:
     return shape.local(at.comp_node), shape.local(at.comm_node), at.comp_node == at.comm_node
 
 
-def _logs(shape: Shape, fitted: FlowPart, situations: Sequence[Situation]) -> Floats:
+def _logs(shape: Shape, fitted: FlowPart, situations: Sequence[Situation]) -> Array:
     """What each draw predicts, logarithms: (draws, situations, 4)."""
     loads = prepare(shape, [load_at(item) for item in situations], plain=True)
     rates = evaluate(fitted.vectors[1:], Extension(), loads).streams
-    return cast("Floats", np.log(np.maximum(rates, 1e-9)).transpose(1, 2, 0))
+    return cast("Array", np.log(np.maximum(rates, 1e-9)).transpose(1, 2, 0))
 
 
-def teaches(logs: Floats, error: Floats) -> Floats:
+def teaches(logs: Array, error: Array) -> Array:
     """By how much measuring each situation lowers the summed variance of both streams together: (S,).
 
     `logs`: draws of the predictions (D, S, 4), streams in the order of STREAMS; `error`: relative standard
@@ -119,14 +117,14 @@ def teaches(logs: Floats, error: Floats) -> Floats:
     values = apart.reshape(draws, -1)
     between = (targets.T @ values / (draws - 1)).reshape(-1, situations, streams).transpose(1, 0, 2)
     own = np.einsum("dsk,dsl->skl", apart, apart) / (draws - 1) + np.diag(np.square(error))
-    gains: Floats = np.einsum("stk,skl,stl->s", between, np.linalg.inv(own), between)
+    gains: Array = np.einsum("stk,skl,stl->s", between, np.linalg.inv(own), between)
     return gains
 
 
-def half_widths(shape: Shape, fitted: FlowPart, situations: Sequence[Situation]) -> Floats:
+def half_widths(shape: Shape, fitted: FlowPart, situations: Sequence[Situation]) -> Array:
     """Relative half-widths of the 90 % intervals of both streams together: (situations, 2)."""
     value, low, high = (table[2:] for table in bands(fitted, shape, situations))
-    return cast("Floats", ((high - low) / (2 * np.maximum(value, 1e-9))).T)
+    return cast("Array", ((high - low) / (2 * np.maximum(value, 1e-9))).T)
 
 
 def width(shape: Shape, fitted: FlowPart, situations: Sequence[Situation]) -> float:

@@ -8,7 +8,7 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.models.base import ContentionModel, LoadDraws
-from elbowroom.models.curves import Shape, Situation
+from elbowroom.models.curves import STREAMS, Shape, Situation
 from elbowroom.models.document import Document, at_size
 from elbowroom.models.load import Load, LoadPrediction, Prediction, check_load, load_at
 from elbowroom.models.registry import MODELS, fitted_models
@@ -124,10 +124,7 @@ class FittedModel:
         return [
             Prediction(
                 situation=situation,
-                comp_alone=item.comp_alone,
-                comm_alone=item.comm_alone,
-                comp_together=item.comp_together,
-                comm_together=item.comm_together,
+                **{stream: getattr(item, stream) for stream in STREAMS},
                 flags=self._flags(item.load, beyond=beyond) + item.flags,
             )
             for situation, item in zip(situations, model.predict(loads, plain=size is None), strict=True)
@@ -197,18 +194,6 @@ def predict(
 ) -> list[Prediction]:
     """`FittedModel.predict` of a document that is asked once."""
     return FittedModel(document, name, faithful=faithful).predict(situations, size)
-
-
-def predict_loads(
-    document: Document, loads: Sequence[Load], *, name: str | None = None
-) -> list[LoadPrediction]:
-    """`FittedModel.predict_loads` of a document that is asked once."""
-    return FittedModel(document, name).predict_loads(loads)
-
-
-def load_draws(document: Document, loads: Sequence[Load], *, name: str | None = None) -> LoadDraws:
-    """`FittedModel.draws` of a document that is asked once."""
-    return FittedModel(document, name).draws(loads)
 
 
 def predictor(

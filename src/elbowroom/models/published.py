@@ -6,19 +6,20 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from elbowroom.documents import TomlFormat
 from elbowroom.errors import UsageError, closest
+from elbowroom.files import data_folder
 from elbowroom.models.curves import Shape
 from elbowroom.models.document import Calibration, Document, Models
 from elbowroom.models.load import NORMAL_90
 from elbowroom.models.threshold.law import Parameters, Threshold, ThresholdPart
 from elbowroom.version import __version__
 
+FOLDER = data_folder("machines") / "published"
 Where = Literal["local", "remote"]
 
 
@@ -100,17 +101,10 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return parameters
 
 
-def folder() -> Path:
-    """Where the machines are: inside the installed package, or beside the sources of a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "machines"
-    return (installed if installed.is_dir() else package.parents[1] / "machines") / "published"
-
-
 @cache
 def names() -> tuple[str, ...]:
     """The published machines, sorted."""
-    return tuple(sorted(path.stem for path in folder().glob("*.toml")))
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 
 
 @cache
@@ -120,7 +114,7 @@ def load(name: str) -> Published:
         raise UsageError(
             "is not a published machine", field="machine", value=name, hint=closest(name, names())
         )
-    return decode((folder() / f"{name}.toml").read_text(encoding="utf-8"))
+    return decode((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 PUBLISHED = TomlFormat(kind=Published, field="machine", page="machines/published")

@@ -12,7 +12,7 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.models.curves import Curves, Row, Shape, Situation
+from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation
 from elbowroom.models.gpu.samples import GpuWorkload
 from elbowroom.models.load import Computing, Direction, Load, LoadRow, Messages
 from elbowroom.models.message_size import MessageBandwidth
@@ -405,15 +405,12 @@ def situation(item: PointResult | Point, cores: Sequence[int], layout: Layout) -
 
 def _row(item: PointResult, cores: Sequence[int], layout: Layout) -> Row:
     sides = (item.comp.alone, item.comm.alone, item.comp.together, item.comm.together)
-    medians = [None if summary is None else summary.median for summary in sides]
-    spread = tuple(_spread(summary) for summary in sides)
+    medians = (None if summary is None else summary.median for summary in sides)
+    first, second, third, fourth = map(_spread, sides)
     return Row(
         situation=situation(item, cores, layout),
-        comp_alone=medians[0],
-        comm_alone=medians[1],
-        comp_together=medians[2],
-        comm_together=medians[3],
-        spread=(spread[0], spread[1], spread[2], spread[3]),
+        **dict(zip(STREAMS, medians, strict=True)),
+        spread=(first, second, third, fourth),
         source=item.id,
     )
 

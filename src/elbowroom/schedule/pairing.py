@@ -20,8 +20,6 @@ from elbowroom.draw.figure import Axis, Field, Figure, Label, NamedRegion
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.schedule.matrix import Array, Matrix, check_half, check_known
 
-Floats = NDArray[np.float64]
-
 SECONDS = 60.0
 """Time limit of one search."""
 
@@ -40,9 +38,9 @@ class Partition(NamedTuple):
 class Relaxed(NamedTuple):
     """Shares of the groups in the cheapest fractional choice, its cost, and the price of each member."""
 
-    shares: Floats
+    shares: Array
     cost: float
-    prices: Floats
+    prices: Array
 
 
 def partition(
@@ -87,7 +85,7 @@ def relax(groups: Sequence[Sequence[int]], costs: Sequence[float], members: int)
     return Relaxed(np.asarray(solution.x), float(solution.fun), np.asarray(solution.eqlin.marginals))
 
 
-def whole(shares: Floats) -> NDArray[np.intp]:
+def whole(shares: Array) -> NDArray[np.intp]:
     """The groups that the fractional choice has entirely."""
     return np.flatnonzero(shares > _WHOLE)
 

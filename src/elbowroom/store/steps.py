@@ -12,23 +12,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from elbowroom.errors import UsageError, closest
-from elbowroom.files import read_text
-from elbowroom.models import published as machines
+from elbowroom.files import data_folder, read_text
 from elbowroom.models.overlap.law import OverlappedStep, Trial, check
 from elbowroom.store.curves import CsvReader
 
 COLUMNS = ("label", "t_comp", "t_comm", "l_comp", "l_comm", "measured")
+FOLDER = data_folder("machines") / "steps"
 NEEDED = ("t_comp", "t_comm")
-
-
-def folder() -> Path:
-    """Where the published steps are."""
-    return machines.folder().parent / "steps"
 
 
 def published() -> tuple[str, ...]:
     """The names of the published tables of steps."""
-    return tuple(sorted(path.stem for path in folder().glob("*.csv")))
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.csv")))
 
 
 def read_steps(source: str, l_comp: float | None = None, l_comm: float | None = None) -> list[Trial]:
@@ -38,7 +33,7 @@ def read_steps(source: str, l_comp: float | None = None, l_comm: float | None = 
 
     UsageError names the file, the line, the field and a hint.
     """
-    path = folder() / f"{source}.csv" if source in published() else Path(source)
+    path = FOLDER / f"{source}.csv" if source in published() else Path(source)
     text = read_text(path, field="table", hint=f"name a CSV file, or one of: {', '.join(published())}")
     return _StepsReader(source, {"l_comp": l_comp, "l_comm": l_comm}).trials(text)
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from statistics import median
 from typing import Literal, NamedTuple
 
@@ -17,7 +16,7 @@ import msgspec
 
 from elbowroom import plugins
 from elbowroom.errors import UsageError, closest
-from elbowroom.files import read_text
+from elbowroom.files import data_folder, read_text
 from elbowroom.machine.layout import regular_machine
 from elbowroom.machine.topology import Machine, Nic
 from elbowroom.models import published
@@ -124,14 +123,13 @@ def of_name(name: str) -> Definition:
     )
 
 
-def _folder() -> Path:
-    return published.folder().parent / "virtual"
+FOLDER = data_folder("machines") / "virtual"
 
 
 @cache
 def _with_gpu() -> tuple[str, ...]:
     """Machines that come with elbowroom as files of their own: those with an accelerator."""
-    return tuple(sorted(path.stem for path in _folder().glob("*.toml")))
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 
 
 def _names() -> tuple[str, ...]:
@@ -141,7 +139,7 @@ def _names() -> tuple[str, ...]:
 def _own(name: str) -> Definition:
     if name not in _with_gpu():
         return of_name(name)
-    path = _folder() / f"{name}.toml"
+    path = FOLDER / f"{name}.toml"
     return decode(path.read_text(encoding="utf-8"), path.name)
 
 

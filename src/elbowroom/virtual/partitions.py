@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.files import data_folder
 
-FILE = "diffusion-metis.json"
+FILE = data_folder("machines") / "partitions" / "diffusion-metis.json"
 
 
 class Volumes(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,17 +82,10 @@ class Partitions(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(item for mesh in self.meshes for item in mesh.volumes)
 
 
-def folder() -> Path:
-    """Where the partitions are: inside the installed package, or beside the sources of a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "machines"
-    return (installed if installed.is_dir() else package.parents[1] / "machines") / "partitions"
-
-
 @cache
 def partitions() -> Partitions:
     """What was counted."""
-    return msgspec.json.decode((folder() / FILE).read_bytes(), type=Partitions)
+    return msgspec.json.decode(FILE.read_bytes(), type=Partitions)
 
 
 def scaled(cells: int, parts: int, counted: Sequence[Volumes] | None = None) -> Volumes:

@@ -24,7 +24,7 @@ from elbowroom.draw.svg import describe
 from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
 from elbowroom.models.load import Computing, Load, Messages
-from elbowroom.models.predict import predict_loads
+from elbowroom.models.predict import FittedModel
 from elbowroom.models.published import of_published
 
 PAGES = runpy.run_path(str(Path(__file__).parents[2] / "report_pages.py"))
@@ -73,9 +73,8 @@ def only(known: Document, advice: Advice) -> ContentionMap:
 def test_the_map_holds_what_predictions_say(known: Document, advice: Advice) -> None:
     found = only(known, changed(advice, cores=9))
     row, column = found.sizes.index(65536), found.counts.index(5)
-    (answer,) = predict_loads(
-        known,
-        [Load(computing=(Computing(socket=0, node=0, count=5),), messages=Messages(node=0, size=65536))],
+    (answer,) = FittedModel(known).predict_loads(
+        [Load(computing=(Computing(socket=0, node=0, count=5),), messages=Messages(node=0, size=65536))]
     )
     assert found.kept_comm[row, column] == pytest.approx(answer.comm_together.value / answer.comm_alone.value)
     assert found.kept_comp[row, column] == pytest.approx(answer.comp_together.value / answer.comp_alone.value)
@@ -91,7 +90,7 @@ def test_the_map_has_the_steps_of_the_advice(known: Document, advice: Advice) ->
 
 
 def test_one_core_asks_for_what_it_gets_alone(known: Document, advice: Advice) -> None:
-    (answer,) = predict_loads(known, [Load(computing=(Computing(socket=0, node=0, count=1),))])
+    (answer,) = FittedModel(known).predict_loads([Load(computing=(Computing(socket=0, node=0, count=1),))])
     assert only(known, changed(advice, cores=9)).one_core == pytest.approx(answer.comp_alone.value)
 
 

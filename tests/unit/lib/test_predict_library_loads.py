@@ -22,7 +22,7 @@ from elbowroom.models.flow.law import NAMES
 from elbowroom.models.flow.part import FlowPart, LoadPart
 from elbowroom.models.load import Computing, Copy, Load, Messages
 from elbowroom.models.message_size import MessageSize
-from elbowroom.models.predict import predict, predict_loads
+from elbowroom.models.predict import FittedModel, predict
 
 TOOLS = runpy.run_path(str(Path(__file__).parents[2] / "predict_library.py"))
 SIZE = 64_000_000
@@ -162,7 +162,7 @@ def compare(loaded: Any, document: Document, load: Load, name: str | None = None
     """Whether there is an answer; Python has the same to 1e-9, or refuses too."""
     found = loaded.ask_load(load)
     try:
-        (said,) = predict_loads(document, [load], name=name)
+        (said,) = FittedModel(document, name).predict_loads([load])
     except UsageError:
         said = None
     if said is None:
@@ -261,7 +261,7 @@ def test_the_example_asks_for_a_load(tmp_path: Path) -> None:
         messages=Messages(node=1),
         copies=(Copy(node=0, demand=12000.0),),
     )
-    (said,) = predict_loads(document, [load])
+    (said,) = FittedModel(document).predict_loads([load])
     copy, kept, alone = said.copies[0].value, said.comm_together.value, said.comm_alone.value
     assert second == f"beside a copy of {copy:.0f} MB/s (alone 12000): {kept:.0f} of {alone:.0f} MB/s"
 
@@ -287,8 +287,7 @@ def test_the_programs_of_the_page_run(tmp_path: Path) -> None:
     api.Model(document).save(tmp_path / "M.json")
     said = TOOLS["run"]("./page", cwd=tmp_path)
     assert said.stderr == ""
-    (expected,) = predict_loads(
-        document,
+    (expected,) = FittedModel(document).predict_loads(
         [
             Load(
                 computing=(
@@ -298,7 +297,7 @@ def test_the_programs_of_the_page_run(tmp_path: Path) -> None:
                 messages=Messages(node=0, direction="send", size=65536, threads=2),
                 copies=(Copy(node=1, demand=12000.0),),
             )
-        ],
+        ]
     )
     values = [expected.comm_together, *expected.groups, *expected.copies]
     told = "messages {:g}, cores {:g} and {:g}, copy {:g} MB/s".format(*(item.value for item in values))

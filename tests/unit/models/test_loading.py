@@ -17,7 +17,7 @@ from elbowroom.models.flow.law import NAMES
 from elbowroom.models.flow.part import FlowPart, LoadPart
 from elbowroom.models.load import Computing, Copy, Load, Messages, decode, parse_copy, parse_group
 from elbowroom.models.message_size import MessageSize
-from elbowroom.models.predict import load_draws, predict_loads
+from elbowroom.models.predict import FittedModel
 from elbowroom.models.published import of_published
 from elbowroom.store.models import read_model, write_model
 
@@ -79,7 +79,7 @@ FULL = document(runs=40)
 
 
 def one(load: Load, of: Document = FULL) -> Any:
-    return predict_loads(of, [load])[0]
+    return FittedModel(of).predict_loads([load])[0]
 
 
 def test_a_load_that_is_a_situation_is_answered_as_one() -> None:
@@ -184,7 +184,7 @@ def test_a_size_asked_of_situations_is_that_of_a_load() -> None:
 
 
 def test_draws_are_in_rows_after_the_best_fit() -> None:
-    result = load_draws(FULL, [Load(computing=(EVERY,), messages=Messages(node=0))] * 3)
+    result = FittedModel(FULL).draws([Load(computing=(EVERY,), messages=Messages(node=0))] * 3)
     assert result.comp_alone.shape == (3, 3)
     assert result.discrepancy.shape == (4, 3)
     assert np.allclose(result.comm_alone[2], 1.02 * result.comm_alone[0])
@@ -198,7 +198,7 @@ def test_a_published_machine_answers_what_its_model_knows() -> None:
     )
     result = one(load, henri)
     assert (result.comp_together, result.comm_together) == (expected.comp_together, expected.comm_together)
-    assert load_draws(henri, [load]).comm_together.shape == (1, 1)
+    assert FittedModel(henri).draws([load]).comm_together.shape == (1, 1)
     assert one(msgspec.structs.replace(load, messages=None), henri).comm_alone.value == 0
     with pytest.raises(UsageError, match="fit FLOW"):
         one(Load(messages=Messages(node=0, direction="send")), henri)

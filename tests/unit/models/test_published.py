@@ -61,6 +61,6 @@ def test_another_name_is_told_the_nearest() -> None:
 
 
 def test_a_file_with_a_key_too_many_is_refused() -> None:
-    text = (published.folder() / "bora.toml").read_text(encoding="utf-8")
+    text = (published.FOLDER / "bora.toml").read_text(encoding="utf-8")
     with pytest.raises(UsageError, match="colour"):
         published.decode(f'colour = "blue"\n{text}')

@@ -40,29 +40,10 @@ EXTRAS = (
 )
 """Beside these, for each regime r of message sizes: `latency_r` (us) and `speed_r`."""
 
-NEUTRAL = {
+NEUTRAL = dict.fromkeys((item.name for item in EXTRAS), 1.0) | {
     "peak": 1e9,
     "roofline": 4.0,
-    "thrift": 1.0,
-    "latency_load": 1.0,
     "relief": 0.0,
-    "thread_gain": 1.0,
-    "queueing": 1.0,
-    "send": 1.0,
-    "send_room": 1.0,
-    "send_floor_first": 1.0,
-    "send_floor_second": 1.0,
-    "send_cost_first": 1.0,
-    "send_cost_second": 1.0,
-    "both": 1.0,
-    "both_room": 1.0,
-    "both_floor_first": 1.0,
-    "both_floor_second": 1.0,
-    "both_cost_first": 1.0,
-    "both_cost_second": 1.0,
-    "copy_floor": 1.0,
-    "copy_weight": 1.0,
-    "copy_cost": 1.0,
     "devices": 1e9,
 }
 """Where nothing was measured: sending and copying as receiving, threads as one, nothing limits devices."""

@@ -340,15 +340,8 @@ def _covered(shape: Shape, loads: Sequence[Load]) -> set[str]:
 
 
 def _as_load_row(row: Row) -> LoadRow:
-    return LoadRow(
-        load=load_of(row.situation),
-        comp_alone=row.comp_alone,
-        comm_alone=row.comm_alone,
-        comp_together=row.comp_together,
-        comm_together=row.comm_together,
-        spread=row.spread,
-        source=row.source,
-    )
+    values = msgspec.structs.asdict(row)
+    return LoadRow(load=load_of(values.pop("situation")), **values)
 
 
 def _load_problem(

@@ -93,10 +93,7 @@ class FlowModel:
         return [
             LoadPrediction(
                 load=load,
-                comp_alone=streams[0][place],
-                comm_alone=streams[1][place],
-                comp_together=streams[2][place],
-                comm_together=streams[3][place],
+                **{name: table[place] for name, table in zip(STREAMS, streams, strict=True)},
                 groups=tuple(groups[k][place] for k in range(len(load.computing))),
                 copies=tuple(copies[k][place] for k in range(len(load.copies))),
                 flags=self._unknown(load),
@@ -115,10 +112,7 @@ class FlowModel:
         shape = self.document.machine
         rates = evaluate(vectors, extension, prepare(shape, loads, plain=plain))
         return LoadDraws(
-            comp_alone=rates.streams[0],
-            comm_alone=rates.streams[1],
-            comp_together=rates.streams[2],
-            comm_together=rates.streams[3],
+            **dict(zip(STREAMS, rates.streams, strict=True)),
             groups=rates.groups,
             copies=rates.copies,
             discrepancy=unlike[:, _kinds(loads, shape.numa_per_socket)],

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from elbowroom.models.flow.law import Array
 
 MOST = 6
 """Regimes: eager, rendezvous, pipelined, and what caches make of the largest."""

@@ -20,7 +20,7 @@ from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.gpu.problem import mean_error, rule_errors
 from elbowroom.models.gpu.samples import GpuSample
 from elbowroom.models.load import NORMAL_90, LoadPrediction, LoadRow
-from elbowroom.models.predict import predict_loads
+from elbowroom.models.predict import FittedModel
 from elbowroom.stats.interval import Interval
 
 
@@ -169,7 +169,7 @@ def _of_copies(document: Document, rows: Sequence[LoadRow], unanswered: dict[str
 def _of_flow(document: Document, row: LoadRow) -> LoadPrediction:
     if row.kernel:
         raise UsageError("is not the kernel that FLOW knows", field="kernel", value=row.kernel)
-    return predict_loads(document, (row.load,), name="flow")[0]
+    return FittedModel(document, "flow").predict_loads((row.load,))[0]
 
 
 def _copies(name: str, pairs: Sequence[tuple[LoadRow, LoadPrediction]]) -> GpuErrors:
