@@ -364,6 +364,19 @@ def test_a_run_of_version_1_is_still_read() -> None:
     assert run.verdict.text
 
 
+@pytest.mark.parametrize("folder", sorted((DATA.parent / "runs").iterdir()), ids=lambda folder: folder.name)
+def test_a_run_of_each_experiment_of_release_0_1_is_still_read(folder: Path) -> None:
+    stored = json.loads((folder / "manifest.json").read_text())
+    run = elbowroom.open(folder)
+    for plain, point in zip(stored["points"], run.manifest.points, strict=True):
+        assert plain.items() <= json.loads(msgspec.json.encode(point.plain())).items()
+    assert [point.status for point in run.points()] == ["ok"] * len(stored["points"])
+    lines = len((folder / "samples.jsonl").read_text().splitlines()) - 1
+    assert run.manifest.starts == 1
+    assert run.table().num_rows > lines
+    assert run.show()["points"]
+
+
 def test_a_model_of_version_1_is_still_read_and_answers_the_same() -> None:
     model = elbowroom.load_model(FITTED)
     assert fitted_models(model.document) == ("flow", "robust", "threshold")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,26 +86,14 @@ APPLICATIONS = {
 """The programs of applications."""
 
 SIMULATOR_PACKAGES = "g++ cmake ninja-build nlohmann-json3-dev"
-"""The same of the simulators."""
+"""The same of the simulators of requests and clocks, and of the cost model of broadcasts."""
 
 SIMGRID_PACKAGE = "libsimgrid-dev"
 BROADCAST_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev {SIMGRID_PACKAGE}"
-"""The same of the simulator of broadcasts."""
+"""The same of the simulators by SimGrid."""
 
 BENCH_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config"
-"""The same of the benchmark of broadcasts."""
-
-GPU_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libhwloc-dev libhwy-dev libfmt-dev"
-"""The same of the program that measures an accelerator."""
-
-READER_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libprotozero-dev libotf2-trace-dev"
-"""The same of the reader of traces."""
-
-EVENTS_PACKAGES = "g++ cmake ninja-build pkg-config libsimdjson-dev libisal-dev"
-"""The same of the reader of traces in JSON."""
-
-LIBRARIES_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config"
-"""The same of what is preloaded into traced programs, but an MPI, StarPU and OMPT."""
+"""The same of benchmarks over MPI, and of what is preloaded into programs, but an MPI, StarPU and OMPT."""
 
 STARPU_MODULES = ("starpu-1.4", "starpu-1.3")
 """StarPU without MPI by the names that pkg-config knows it by, newest first."""
@@ -153,44 +142,78 @@ def program_words(name: str, mpi: Mpi | None = None) -> tuple[str, ...]:
     return (sys.executable, name) if name.endswith(".py") else (name,)
 
 
-def simulator() -> Path:
-    """The simulator of single requests, as `probe`, for no MPI; ELBOWROOM_SIMULATOR names one."""
-    return _without_mpi("simulator", "core/simulate", ("core/simulate",), SIMULATOR_PACKAGES, recursive=False)
-
-
-def clock_simulator() -> Path:
-    """The simulator of clocks (docs/reference/clock.md); ELBOWROOM_CLOCK_SIMULATOR names one."""
-    folders = ("lib/clock", "include", "core/base")
-    return _without_mpi("clock-simulator", "lib/clock", folders, SIMULATOR_PACKAGES)
-
-
-def broadcast_simulator() -> Path:
-    """The simulator of broadcasts (docs/reference/broadcast.md); ELBOWROOM_BROADCAST_SIMULATOR names one.
-    MachineError where it must be built and SimGrid is not installed.
-    """
-    _check_simgrid("broadcast-simulator")
-    return _without_mpi(
-        "broadcast-simulator", "lib/broadcast", ("lib/broadcast", "include"), BROADCAST_PACKAGES
-    )
-
-
 def has_simgrid(name: str = "broadcast-simulator") -> bool:
     """Whether a simulator of this name is given, or SimGrid is installed."""
     return native.given(name) is not None or bool(starpu.installed("simgrid"))
 
 
-def _check_simgrid(name: str) -> None:
-    if not has_simgrid(name):
+def _without_mpi(name: str, packages: str, *folders: str, recursive: bool = True) -> Path:
+    """A program that needs no MPI, built now if it is not in the cache: in the first of `folders` of the
+    sources, of all in them. The environment names one that was built already: ELBOWROOM_ and `name` in
+    capitals. MachineError where it cannot be built, or needs SimGrid and that is not installed.
+    """
+    if packages == BROADCAST_PACKAGES and not has_simgrid(name):
         raise MachineError(
             f"is not installed, and the {name} needs it",
             field="simgrid",
             hint=f"as root: apt-get install {SIMGRID_PACKAGE}",
         )
+    path = native.given(name)
+    if path is not None:
+        return path
+    sources = native_sources()
+    compiler = native.compiler_identity(name, packages)
+    files = native.files_below(sources, folders, recursive=recursive)
+    key = source_key(sources, files, [compiler])
+    target = Target(name, sources / folders[0], (), (name,), packages, f"the {name} (some seconds, once)")
+    return native.kept(target, f"{name}s", key)
 
 
-def broadcast_costs() -> Path:
-    """The cost model of broadcasts as a program; ELBOWROOM_BROADCAST_COSTS names one."""
-    return _without_mpi("broadcast-costs", "lib/broadcast", ("lib/broadcast", "include"), SIMULATOR_PACKAGES)
+simulator = partial(_without_mpi, "simulator", SIMULATOR_PACKAGES, "core/simulate", recursive=False)
+"""The simulator of single requests (docs/guide/simulate.md)."""
+
+clock_simulator = partial(
+    _without_mpi, "clock-simulator", SIMULATOR_PACKAGES, "lib/clock", "include", "core/base"
+)
+"""The simulator of clocks (docs/reference/clock.md)."""
+
+broadcast_simulator = partial(
+    _without_mpi, "broadcast-simulator", BROADCAST_PACKAGES, "lib/broadcast", "include"
+)
+"""The simulator of broadcasts (docs/reference/broadcast.md)."""
+
+broadcast_costs = partial(_without_mpi, "broadcast-costs", SIMULATOR_PACKAGES, "lib/broadcast", "include")
+"""The cost model of broadcasts as a program."""
+
+taskflow_simulator = partial(
+    _without_mpi, "taskflow-simulator", BROADCAST_PACKAGES, "lib/taskflow", "lib/broadcast", "include"
+)
+"""The simulator of task graphs (docs/reference/taskflow.md)."""
+
+gpu_bench = partial(
+    _without_mpi,
+    "gpu-bench",
+    f"{SIMULATOR_PACKAGES} pkg-config libhwloc-dev libhwy-dev libfmt-dev",
+    "apps/gpu", "lib/gpu", "core/base", "core/kernels", "core/machine",
+)  # fmt: skip
+"""The program that measures an accelerator (docs/reference/gpu-bench.md). No CUDA is needed to build it."""
+
+trace_reader = partial(
+    _without_mpi,
+    "trace-reader",
+    f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libprotozero-dev libotf2-trace-dev",
+    "lib/trace/merge",
+    *TRACE_FOLDERS,
+)
+"""The program that checks, counts and merges traces (docs/guide/trace.md)."""
+
+json_events = partial(
+    _without_mpi,
+    "json-events",
+    "g++ cmake ninja-build pkg-config libsimdjson-dev libisal-dev",
+    "lib/events",
+)
+"""The program that reads large traces in JSON."""
 
 
 def nic_library() -> Path:
@@ -208,38 +231,8 @@ def nic_library() -> Path:
     return native.kept(target, "nics", key)
 
 
-def gpu_bench() -> Path:
-    """The program that measures copies and kernels of an accelerator (docs/reference/gpu-bench.md), for no
-    MPI; ELBOWROOM_GPU_BENCH names one. No CUDA is needed to build it.
-    """
-    folders = ("apps/gpu", "lib/gpu", "core/base", "core/kernels", "core/machine")
-    return _without_mpi("gpu-bench", "apps/gpu", folders, GPU_PACKAGES)
-
-
-def taskflow_simulator() -> Path:
-    """The simulator of task graphs; ELBOWROOM_TASKFLOW_SIMULATOR names one."""
-    _check_simgrid("taskflow-simulator")
-    folders = ("lib/taskflow", "lib/broadcast", "include")
-    return _without_mpi("taskflow-simulator", "lib/taskflow", folders, BROADCAST_PACKAGES)
-
-
-def broadcast_bench(mpi: Mpi | None = None) -> Path:
-    """The program that measures broadcasts over MPI (docs/reference/broadcast.md), built for `mpi` (default:
-    the embedded one); ELBOWROOM_BROADCAST_BENCH names one that was built for the same.
-    """
-    folders = ("lib/broadcast", "lib/clock", "include", "core/base")
-    return _bench("broadcast-bench", folders, ("-DELBOWROOM_MPI=ON",), mpi)
-
-
-def network_bench(mpi: Mpi | None = None) -> Path:
-    """The program that measures what n senders of a node get together (`elbowroom profile calibrate`), built
-    like the benchmark of broadcasts; ELBOWROOM_NETWORK_BENCH names one.
-    """
-    return _bench("network-bench", ("lib/profile/bench",), (), mpi)
-
-
-def _bench(name: str, folders: Sequence[str], options: tuple[str, ...], mpi: Mpi | None) -> Path:
-    """A program over MPI of the first of `folders`, by themselves a build."""
+def _bench(name: str, options: tuple[str, ...], *folders: str, mpi: Mpi | None = None) -> Path:
+    """A program over MPI, built as `_without_mpi` does, for `mpi` (default: the embedded one)."""
     path = native.given(name)
     if path is not None:
         return path
@@ -260,17 +253,13 @@ def _bench(name: str, folders: Sequence[str], options: tuple[str, ...], mpi: Mpi
     return native.kept(target, f"{name}es", key)
 
 
-def trace_reader() -> Path:
-    """The program that checks, counts and merges traces (docs/guide/trace.md), built like the simulator.
+broadcast_bench = partial(
+    _bench, "broadcast-bench", ("-DELBOWROOM_MPI=ON",), "lib/broadcast", "lib/clock", "include", "core/base"
+)
+"""The program that measures broadcasts over MPI (docs/reference/broadcast.md)."""
 
-    ELBOWROOM_TRACE_READER names one that was built already.
-    """
-    return _without_mpi("trace-reader", "lib/trace/merge", TRACE_FOLDERS, READER_PACKAGES)
-
-
-def json_events() -> Path:
-    """The program that reads large traces in JSON; ELBOWROOM_JSON_EVENTS names one."""
-    return _without_mpi("json-events", "lib/events", ("lib/events",), EVENTS_PACKAGES)
+network_bench = partial(_bench, "network-bench", (), "lib/profile/bench")
+"""The program that measures what n senders of a node get together (`elbowroom profile calibrate`)."""
 
 
 def trace_libraries(mpi: Mpi | None = None) -> Path:
@@ -288,7 +277,7 @@ def trace_libraries(mpi: Mpi | None = None) -> Path:
     if mpi is not None and (prebuilt := native.prebuilt("preload", mpi)):
         return prebuilt
     sources = native_sources()
-    compiler = native.compiler_identity("libraries of the recorder", LIBRARIES_PACKAGES)
+    compiler = native.compiler_identity("libraries of the recorder", BENCH_PACKAGES)
     versions = [f"{module} {starpu.installed(module)}" for module in STARPU_MODULES]
     others = [compiler, *versions, *map(str, omp_tools())]
     options: tuple[str, ...] = ()
@@ -309,7 +298,7 @@ def trace_libraries(mpi: Mpi | None = None) -> Path:
             "preload/libelbow_clock.so*",
             "preload/libelbow_*_*.so",
         ),
-        LIBRARIES_PACKAGES,
+        BENCH_PACKAGES,
         f"the recorder's libraries{f' for {mpi.name}' if mpi is not None else ''} (half a minute, once)",
         called="all",
     )
@@ -326,21 +315,6 @@ def _c_wrapper(mpi: Mpi) -> Path:
     """The compiler of C beside that of C++."""
     wrapper = Path(mpi.compiler)
     return wrapper.with_name(wrapper.name.replace("mpicxx", "mpicc"))
-
-
-def _without_mpi(
-    name: str, folder: str, folders: Sequence[str], packages: str, *, recursive: bool = True
-) -> Path:
-    """A program that needs no MPI, built in `folder` of the sources and made of all in `folders`."""
-    path = native.given(name)
-    if path is not None:
-        return path
-    sources = native_sources()
-    compiler = native.compiler_identity(name, packages)
-    files = native.files_below(sources, folders, recursive=recursive)
-    key = source_key(sources, files, [compiler])
-    target = Target(name, sources / folder, (), (name,), packages, f"the {name} (some seconds, once)")
-    return native.kept(target, f"{name}s", key)
 
 
 def _with_mpi(name: str, mpi: Mpi | None, app: AppBuild | None = None) -> Path:

@@ -28,7 +28,7 @@ from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import build
 from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
-from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
+from elbowroom.launch.mpi import find_mpi, launch_environment
 from elbowroom.launch.processes import run
 from elbowroom.profile import curve
 from elbowroom.virtual.simulated import Observation
@@ -54,7 +54,7 @@ class Bench(NamedTuple):
     """A program: its name, what builds it for an MPI, and what it measures, for errors."""
 
     name: str
-    build: Callable[[Mpi], Path]
+    build: Callable[..., Path]
     subject: str
 
 
@@ -119,7 +119,7 @@ def bench_launch(bench: Bench, job: Job) -> Launch:
         arguments=(),
     )
     build_launch(name, request)  # a wrong launcher is refused before anything is built
-    return build_launch(name, msgspec.structs.replace(request, probe=str(bench.build(mpi))))
+    return build_launch(name, msgspec.structs.replace(request, probe=str(bench.build(mpi=mpi))))
 
 
 BROADCAST_BENCH = Bench("broadcast-bench", build.broadcast_bench, "broadcasts")

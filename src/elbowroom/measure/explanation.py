@@ -10,7 +10,7 @@ from typing import Any
 from elbowroom.errors import UsageError
 from elbowroom.explain.explainer import ObservedRun
 from elbowroom.measure.measurements import collect
-from elbowroom.measure.results import IMPORTED, Results, starts_of
+from elbowroom.measure.results import IMPORTED, Results
 from elbowroom.results.resampled import LEAST, log_kept
 from elbowroom.results.result import PointResult, mean_mhz
 from elbowroom.store.folder import RunFolder
@@ -33,7 +33,7 @@ def observed(folder: RunFolder, results: Results) -> ObservedRun:
     return ObservedRun(
         run=str(folder.path),
         results=results.points,
-        logs=log_kept(manifest.points, samples, repetitions, manifest.seed, starts_of(manifest)),
+        logs=log_kept(manifest.points, samples, repetitions, manifest.seed, manifest.starts),
         trusted=results.verdict.trusted,
         reasons=results.verdict.reasons,
         frequency=frequency(results.points, manifest.observers),

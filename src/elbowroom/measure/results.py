@@ -52,7 +52,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
     def tables(self) -> tuple[TextTable, ...]:
         """The tables of the run's experiment, which sum its points up; of several starts, how they differ."""
-        of_starts = starts.table(self.points) if starts_of(self.manifest) > 1 else None
+        of_starts = starts.table(self.points) if self.manifest.starts > 1 else None
         tables = self.experiment.tables(self.points, self.machine)
         return tables if of_starts is None else (*tables, of_starts)
 
@@ -84,11 +84,6 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def starts_of(manifest: Manifest) -> int:
-    """How often the plan starts the program; runs of older releases start it once."""
-    return int(manifest.plan.get("starts", 1))
-
-
 def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[PointResult], Measurements]:
     """One result for each point of the manifest, and what they were computed from.
 
@@ -103,7 +98,7 @@ def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[Po
         repetitions=manifest.budget.least if manifest.budget else int(manifest.plan["repetitions"]),
         entries=collected.entries,
         seed=manifest.seed,
-        starts=starts_of(manifest) > 1,
+        starts=manifest.starts > 1,
     )
     return stores.with_store_factor(computed, _store_factor(computed, manifest.machine)), collected
 
@@ -126,8 +121,8 @@ def evaluate(folder: RunFolder) -> Results:
     findings = without_chance(
         experiments.get(str(manifest.plan["experiment"])).findings(points, machine), points
     )
-    if starts_of(manifest) > 1:
-        findings = (*findings, starts.finding(points, starts_of(manifest)))
+    if manifest.starts > 1:
+        findings = (*findings, starts.finding(points, manifest.starts))
     if factor := _store_factor(points, machine):
         findings = (*findings, stores.finding(factor))
     if manifest.launcher == IMPORTED:

@@ -93,6 +93,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         if not isinstance(self.plan.get("repetitions", 1), int):
             raise ValueError("plan.repetitions is not a whole number")
 
+    @property
+    def starts(self) -> int:
+        """How often the plan starts the program; runs of release 0.1 start it once and do not say so."""
+        return int(self.plan.get("starts", 1))
+
     def plain(self) -> dict[str, Any]:
         """Plain data, as in manifest.json."""
         plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(self, points=()))
@@ -100,7 +105,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return plain
 
 
-def _with_workloads(head: dict[str, Any]) -> dict[str, Any]:
+def upgrade(head: dict[str, Any]) -> dict[str, Any]:
+    """A manifest of any release as this one decodes it: what a point runs is stored under its key, beside a
+    null for each other kind that release 0.1 had.
+    """
     if not isinstance(head.get("points"), list):
         return head
     return head | {"points": [unstored(point) for point in head["points"]]}
@@ -112,7 +120,7 @@ MANIFEST_FORMAT = DocumentFormat(
     version=VERSION,
     name="manifest",
     hint="restore it from a copy; the samples beside it are not touched",
-    adapt=_with_workloads,
+    adapt=upgrade,
     own=True,
 )
 

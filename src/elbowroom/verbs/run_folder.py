@@ -132,7 +132,7 @@ class Run:
             values=values_of(
                 points,
                 collect(self._folder.entries(), points).samples,
-                results.starts_of(self.manifest) > 1,
+                self.manifest.starts > 1,
             ),
         )
 
