@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,13 +11,15 @@ import msgspec
 
 from elbowroom.cli.console import chatter, console, new_table, print_wrapped
 from elbowroom.cli.options import Output
-from elbowroom.errors import UsageError
+from elbowroom.errors import MachineError, UsageError
+from elbowroom.experiments.plans import Overrides
 from elbowroom.files import check_writable
 from elbowroom.launch.planned_starts import PlannedStart
-from elbowroom.quantities import duration
+from elbowroom.quantities import duration, format_size
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option, request_of
+from elbowroom.verbs.fit import fit
 from elbowroom.verbs.model_tables import calibration_line, shape_line
-from elbowroom.verbs.run import dry_run
+from elbowroom.verbs.run import dry_run, resume, run
 from elbowroom.verbs.run_options import (
     Launching,
     PlanChanges,
@@ -259,3 +262,102 @@ def _print_calibrated(done: Calibrated) -> None:
     print_wrapped(f"run: {done.run.path}")
     if done.model is not None:
         print_wrapped(f"model: {done.model.path}")
+
+
+BUDGET = 8
+"""Points of the short calibration; what it saves is in docs/guide/calibrate.md."""
+HALF_WIDTH = 0.05
+FEW_CORES = 4
+"""On so few cores too few numbers of computing cores are measured for a model: several message sizes take
+their place, and all cores computing alone, of which the communication core is a large part.
+"""
+SIZES = (256, 4096, 65_536, 1 << 20, 16 << 20, 64_000_000)
+
+
+def measure_model(
+    size: int, tell: Callable[[str], object], *, budget: float, folder: Path, name: str
+) -> tuple[Model, bool]:
+    """Measures a model of this machine with few points, for messages of `size` bytes, within `budget`
+    seconds, by runs NAME-PLAN in `folder`, of which those that are there are continued; and whether the first
+    can be trusted. MachineError where nothing could be fitted.
+    """
+    size = min(max(size, SIZES[0]), SIZES[-1])
+    tell(
+        f"No model of this machine for messages of {format_size(size)} is in {folder}/: measuring one, at "
+        f"most {duration(budget)} (--budget). Ctrl-C stops that and leaves the profile and the job; --model "
+        "M.json takes another one."
+    )
+    cores = [core.number for core in dry_run("quick").machine.cores]
+    folders = [folder / f"{name}-model"]
+    if len(cores) > FEW_CORES:
+        runs = [_calibrated(folders[0], size, budget, tell)]
+    else:
+        few = _few(cores, size)
+        folders = [folder / f"{name}-{plan}" for plan, _, _ in few]
+        if not folders[0].exists():
+            _check_budget(few, budget)
+        runs = [
+            _measured(plan, points, place, share * budget, tell)
+            for place, (plan, points, share) in zip(folders, few, strict=True)
+        ]
+    try:
+        model = fit(runs)
+    except UsageError as error:
+        raise MachineError(
+            f"could not be measured: {error.message}",
+            field="model",
+            hint="when nothing else runs, remove these folders and diagnose again with more --budget: "
+            + " ".join(map(str, folders)),
+        ) from error
+    # A run of one side alone has no control.
+    return model, runs[0].verdict.trusted
+
+
+def _calibrated(folder: Path, size: int, budget: float, tell: Callable[[str], object]) -> Run:
+    goal: dict[str, Any] = {"budget": BUDGET, "half_width": HALF_WIDTH, "seconds": budget, "report": False}
+    if (folder / "manifest.json").exists():
+        return resume_calibration(folder, tell=tell, **goal).run
+    done: Run = calibrate(run=str(folder), overrides=Overrides(sizes=(size,)), tell=tell, **goal).run
+    return done
+
+
+def _measured(
+    plan: str, points: Overrides, folder: Path, budget: float, tell: Callable[[str], object]
+) -> Run:
+    """The run in the folder, measured, or continued where it was stopped."""
+    if not (folder / "manifest.json").exists():
+        limited = msgspec.structs.replace(points, budget=budget)
+        done: Run = run(plan, out=str(folder), overrides=limited, report=False, tell=tell)
+        return done
+    from elbowroom.verbs.run_folder import open
+
+    done = open(folder)
+    if not done.manifest.finished:
+        done = resume(folder, budget=budget, report=False, tell=tell)
+    return done
+
+
+def _check_budget(few: Sequence[tuple[str, Overrides, float]], budget: float) -> None:
+    """UsageError where a share of the budget is too short for its run, before any is measured."""
+    from elbowroom.measure.budgets import smallest_budget
+
+    needed = [smallest_budget(dry_run(plan, overrides=points)) / share for plan, points, share in few]
+    if budget < max(needed):
+        raise UsageError(
+            "is too short to measure a model of this machine",
+            field="budget",
+            value=f"{budget:g} s",
+            hint=f"give at least {math.ceil(max(needed))}s, or --model M.json",
+        )
+
+
+def _few(cores: Sequence[int], size: int) -> list[tuple[str, Overrides, float]]:
+    """What is measured on few cores, and each run's share of the time: sizes beside computation, and all
+    cores computing alone.
+    """
+    alone = {"pattern": "pingpong", "sequence": "A,B,B,A", "scheduling": "true", "n": str(len(cores))}
+    every = tuple(reversed(cores))
+    return [
+        ("sizes", Overrides(sizes=tuple(sorted({*SIZES, size})), settings={"n": "all", "around": "0"}), 0.6),
+        ("model", Overrides(kernels=("triad",), sizes=(size,), comp_cores=every, settings=alone), 0.4),
+    ]

@@ -46,7 +46,6 @@ from elbowroom.verbs.machine_models import (
     model_of_machine,
 )
 from elbowroom.verbs.model_file import Model, advise, load_job, load_model
-from elbowroom.verbs.run import dry_run
 from elbowroom.verbs.run_options import ProfiledProgram
 from elbowroom.verbs.verify_advice import REPETITIONS, verify_advice
 
@@ -181,6 +180,8 @@ def planned_model(
         return
     if profiled is not None and earlier_model(profiled.hosts, profiled.message_bytes or 0) is not None:
         return
+    from elbowroom.verbs.run import dry_run
+
     what = "the machine's model"
     if profiled is None:
         what += ", unless one in runs/ suits the program's messages"

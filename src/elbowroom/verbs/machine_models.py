@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.experiments.plans import Overrides
+from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.machine.identity import check_same, difference
-from elbowroom.measure.budgets import smallest_budget
 from elbowroom.models.registry import fitted_models
-from elbowroom.quantities import duration, format_size
-from elbowroom.verbs.calibrate import calibrate, resume_calibration
-from elbowroom.verbs.fit import fit
 from elbowroom.verbs.model_file import Model, load_model
-from elbowroom.verbs.run import dry_run, resume, run
-from elbowroom.verbs.run_folder import Run, open
 
 RUNS = "runs"
-BUDGET = 8
-"""Points of the short calibration; what it saves is in docs/guide/calibrate.md."""
-HALF_WIDTH = 0.05
 MEASURING = 120.0
 """Seconds that measuring a model may take, unless a user says otherwise."""
 NEAR = 2.0
 """A model of messages of one size is used for sizes up to so many times larger or smaller."""
-FEW_CORES = 4
-"""On so few cores too few numbers of computing cores are measured for a model: several message sizes take
-their place, and all cores computing alone, of which the communication core is a large part.
-"""
-SIZES = (256, 4096, 65_536, 1 << 20, 16 << 20, 64_000_000)
-
 Origin = Literal["given", "earlier", "measured"]
 
 
@@ -80,7 +63,11 @@ def model_of_machine(
             hint="measure one between two of them: elbowroom calibrate --hosts A,B -o M.json; then give "
             "--profile P --model M.json",
         )
-    return measured_model(size, tell, budget=budget, name=name)
+    # Not on top: it takes the whole of measuring and fitting along.
+    from elbowroom.verbs.calibrate import measure_model
+
+    measured, trusted = measure_model(size, tell, budget=budget, folder=Path(RUNS), name=name)
+    return MachineModel(measured, "measured", trusted)
 
 
 def check_machine(model: Model, hosts: Sequence[str], given: object) -> None:
@@ -116,85 +103,3 @@ def _suits(model: Model, size: int) -> bool:
         return False  # an accelerator alone
     calibrated = model.document.calibration.size
     return model.document.message_size is not None or max(size / calibrated, calibrated / size) <= NEAR
-
-
-def measured_model(size: int, tell: Callable[[str], object], *, budget: float, name: str) -> MachineModel:
-    """Measures a model of this machine with few points, for messages of `size` bytes, within `budget`
-    seconds; runs of that name that were begun are continued.
-    """
-    size = min(max(size, SIZES[0]), SIZES[-1])
-    tell(
-        f"No model of this machine for messages of {format_size(size)} is in {RUNS}/: measuring one, at most "
-        f"{duration(budget)} (--budget). Ctrl-C stops that and leaves the profile and the job; --model "
-        "M.json takes another one."
-    )
-    cores = [core.number for core in dry_run("quick").machine.cores]
-    folders = [Path(RUNS) / f"{name}-model"]
-    if len(cores) > FEW_CORES:
-        runs = [_calibrated(folders[0], size, budget, tell)]
-    else:
-        few = _few(cores, size)
-        folders = [Path(RUNS) / f"{name}-{plan}" for plan, _, _ in few]
-        if not folders[0].exists():
-            _check_budget(few, budget)
-        runs = [
-            _measured(plan, points, folder, share * budget, tell)
-            for folder, (plan, points, share) in zip(folders, few, strict=True)
-        ]
-    try:
-        model = fit(runs)
-    except UsageError as error:
-        raise MachineError(
-            f"could not be measured: {error.message}",
-            field="model",
-            hint="when nothing else runs, remove these folders and diagnose again with more --budget: "
-            + " ".join(map(str, folders)),
-        ) from error
-    # A run of one side alone has no control.
-    return MachineModel(model, "measured", runs[0].verdict.trusted)
-
-
-def _calibrated(folder: Path, size: int, budget: float, tell: Callable[[str], object]) -> Run:
-    goal: dict[str, Any] = {"budget": BUDGET, "half_width": HALF_WIDTH, "seconds": budget, "report": False}
-    if (folder / "manifest.json").exists():
-        return resume_calibration(folder, tell=tell, **goal).run
-    done: Run = calibrate(run=str(folder), overrides=Overrides(sizes=(size,)), tell=tell, **goal).run
-    return done
-
-
-def _measured(
-    plan: str, points: Overrides, folder: Path, budget: float, tell: Callable[[str], object]
-) -> Run:
-    """The run in the folder, measured, or continued where it was stopped."""
-    if not (folder / "manifest.json").exists():
-        limited = msgspec.structs.replace(points, budget=budget)
-        done: Run = run(plan, out=str(folder), overrides=limited, report=False, tell=tell)
-        return done
-    done = open(folder)
-    if not done.manifest.finished:
-        done = resume(folder, budget=budget, report=False, tell=tell)
-    return done
-
-
-def _check_budget(few: Sequence[tuple[str, Overrides, float]], budget: float) -> None:
-    """UsageError where a share of the budget is too short for its run, before any is measured."""
-    needed = [smallest_budget(dry_run(plan, overrides=points)) / share for plan, points, share in few]
-    if budget < max(needed):
-        raise UsageError(
-            "is too short to measure a model of this machine",
-            field="budget",
-            value=f"{budget:g} s",
-            hint=f"give at least {math.ceil(max(needed))}s, or --model M.json",
-        )
-
-
-def _few(cores: Sequence[int], size: int) -> list[tuple[str, Overrides, float]]:
-    """What is measured on few cores, and each run's share of the time: sizes beside computation, and all
-    cores computing alone.
-    """
-    alone = {"pattern": "pingpong", "sequence": "A,B,B,A", "scheduling": "true", "n": str(len(cores))}
-    every = tuple(reversed(cores))
-    return [
-        ("sizes", Overrides(sizes=tuple(sorted({*SIZES, size})), settings={"n": "all", "around": "0"}), 0.6),
-        ("model", Overrides(kernels=("triad",), sizes=(size,), comp_cores=every, settings=alone), 0.4),
-    ]

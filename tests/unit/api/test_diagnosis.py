@@ -102,7 +102,7 @@ def test_a_diagnosis_that_is_stopped_names_the_command_that_continues_it(
     def stop(*_words: Any, **_options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("elbowroom.verbs.machine_models.dry_run", stop)
+    monkeypatch.setattr("elbowroom.verbs.calibrate.dry_run", stop)
     assert cli.run(["diagnose", "--profile", str(profile), "--cores", "2", "--budget", "40s"]) == 1
     err = capsys.readouterr().err
     assert f"continue with: elbowroom diagnose --profile '{profile}' --budget 40s --cores 2" in err
@@ -127,10 +127,10 @@ def test_a_model_is_measured_within_the_budget_and_continued_where_it_was_stoppe
 
     monkeypatch.chdir(tmp_path)
     henri = api.dry_run("quick", machine="henri")
-    monkeypatch.setattr("elbowroom.verbs.machine_models.dry_run", lambda *_words, **_options: henri)
-    monkeypatch.setattr("elbowroom.verbs.machine_models.FEW_CORES", 1000)
-    monkeypatch.setattr("elbowroom.verbs.machine_models.run", run)
-    monkeypatch.setattr("elbowroom.verbs.machine_models.resume", resume)
+    monkeypatch.setattr("elbowroom.verbs.calibrate.dry_run", lambda *_words, **_options: henri)
+    monkeypatch.setattr("elbowroom.verbs.calibrate.FEW_CORES", 1000)
+    monkeypatch.setattr("elbowroom.verbs.calibrate.run", run)
+    monkeypatch.setattr("elbowroom.verbs.calibrate.resume", resume)
     with pytest.raises(Stop):
         model_of_machine(("a",), SIZE, budget=60, name="p", tell=lambda _: None)
     shutil.copytree(QUICK, tmp_path / "runs" / "p-sizes")
