@@ -29,14 +29,13 @@ from command import Command
 
 from elbowroom.advise.job import JobStep, Setup
 from elbowroom.advise.setups import load_of
-from elbowroom.advise.what_if import WhatIf, changes_of
+from elbowroom.advise.what_if import NodeTimes, WhatIf, changes_of
 from elbowroom.api import predict_changes, record_profile
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import recorder
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.models import published
 from elbowroom.models.curves import STREAMS
-from elbowroom.profile.what_if import NodeTimes
 from elbowroom.verbs.model_file import Model, load_model
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.loads import load_streams

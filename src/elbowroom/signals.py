@@ -1,11 +1,15 @@
-"""Signals that end a process end it as Ctrl-C does: by way of the `finally` blocks."""
+"""Signals that end a process end it as Ctrl-C does, by way of the `finally` blocks; what is said then."""
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+from elbowroom.errors import ElbowroomError
 
 
 @contextmanager
@@ -30,3 +34,22 @@ def ends_as_interrupt() -> Iterator[None]:
     finally:
         for number in changed:
             signal.signal(number, signal.SIG_DFL)
+
+
+class Stopped(ElbowroomError):
+    """The person stopped the run; what was measured is kept."""
+
+
+@contextmanager
+def stopped_by_signals(path: Path, again: str = "elbowroom run --resume") -> Iterator[None]:
+    """Ctrl-C or SIGTERM ends the block with a sentence that names the run and how to go on."""
+    try:
+        with ends_as_interrupt():
+            yield
+    except KeyboardInterrupt as interrupt:
+        raise Stopped(
+            "stopped; what was measured is kept",
+            field="run",
+            value=str(path),
+            hint=f"continue with: {again} {shlex.quote(str(path))}",
+        ) from interrupt

@@ -24,7 +24,6 @@ from elbowroom.measure.campaign import (
     finish,
     new_run,
     source_to_resume,
-    stopped_by_signals,
 )
 from elbowroom.measure.manifest import Tell, locked, note_resumed, restore_frequencies
 from elbowroom.measure.prepare import drop_unmeasurable, groups, load_plan, prepare, schedule
@@ -40,6 +39,7 @@ from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.run_data import Layout, collect, layout_of, situation
 from elbowroom.plan.order import blocks, estimate, order_units
 from elbowroom.points.point import Point
+from elbowroom.signals import stopped_by_signals
 from elbowroom.store.folder import RunFolder, refuse_existing
 
 NAME = "calibrate"

@@ -7,7 +7,6 @@ import datetime
 import itertools
 import os
 import re
-import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +43,7 @@ from elbowroom.measure.source import RecordedSource, Source, Where, choose
 from elbowroom.plan.validation import validate
 from elbowroom.points.point import Expansion, Point
 from elbowroom.points.unit import Entry, Unit
-from elbowroom.signals import ends_as_interrupt
+from elbowroom.signals import stopped_by_signals
 from elbowroom.store.folder import Manifest, RunFolder, refuse_existing
 from elbowroom.store.journal import Journal, failed_entry
 from elbowroom.store.sealed import seal
@@ -57,10 +56,6 @@ LOSSES_OF_A_POINT = 2
 
 LOSSES_IN_A_ROW = 5
 """So many lost probes one after the other are no longer the points' fault."""
-
-
-class Stopped(ElbowroomError):
-    """The person stopped the run; what was measured is kept."""
 
 
 def start(
@@ -341,21 +336,6 @@ def check_restored(answer: dict[str, Any]) -> None:
 def measured_seconds(record: dict[str, Any]) -> float:
     """Seconds of a unit that were inside measured windows."""
     return sum(float(phase.get("measured_s") or 0.0) for phase in record.get("phases", ()))
-
-
-@contextlib.contextmanager
-def stopped_by_signals(path: Path, again: str = "elbowroom run --resume") -> Iterator[None]:
-    """Ctrl-C or SIGTERM ends the block with a sentence that names the run and how to go on."""
-    try:
-        with ends_as_interrupt():
-            yield
-    except KeyboardInterrupt as interrupt:
-        raise Stopped(
-            "stopped; what was measured is kept",
-            field="run",
-            value=str(path),
-            hint=f"continue with: {again} {shlex.quote(str(path))}",
-        ) from interrupt
 
 
 def _progress(loop: Loop, clock: BudgetClock, tell: Tell) -> Progress:

@@ -21,12 +21,12 @@ from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import read_document, write_atomically
 from elbowroom.launch import processes
 from elbowroom.launch.processes import kill_all, run_program, start
-from elbowroom.measure.campaign import Stopped
 from elbowroom.measure.colocation_commands import shared_environment
 from elbowroom.measure.manifest import Tell
 from elbowroom.measure.timed_commands import open_times, time_commands
 from elbowroom.schedule.applications import Applications, Turn, turns
 from elbowroom.schedule.measured import SharedTime
+from elbowroom.signals import Stopped
 from elbowroom.store.journal import Format
 
 APPLICATIONS = "applications.json"

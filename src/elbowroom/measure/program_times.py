@@ -23,10 +23,10 @@ from elbowroom.advise.setups import comm_socket, differing
 from elbowroom.advise.verification import Column, Compared, compare, compared_with, steps_of_times
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch.processes import Finished, run_program
-from elbowroom.measure.campaign import Stopped
 from elbowroom.measure.manifest import Tell
 from elbowroom.measure.timed_commands import interleaved, last_number, open_times, printed, time_commands
 from elbowroom.models.document import Document
+from elbowroom.signals import Stopped
 from elbowroom.store.journal import Format
 
 ADVICE = "advice.json"

@@ -21,7 +21,6 @@ from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.machine.topology import Machine
 from elbowroom.measure import campaign
 from elbowroom.measure.budgets import smallest_budget
-from elbowroom.measure.campaign import Stopped
 from elbowroom.measure.manifest import Tell, now
 from elbowroom.measure.prepare import load_plan, prepare, resolve_mpi
 from elbowroom.measure.prepared import Prepared, Request
@@ -29,7 +28,7 @@ from elbowroom.measure.results import Results, evaluate
 from elbowroom.measure.source import Where, choose
 from elbowroom.plan.file import Plan, fields
 from elbowroom.quantities import duration
-from elbowroom.signals import ends_as_interrupt
+from elbowroom.signals import Stopped, ends_as_interrupt
 from elbowroom.store.folder import RunFolder, refuse_existing
 from elbowroom.studies import STUDIES
 from elbowroom.studies.document import lacking

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from elbowroom.files import disk_error
-from elbowroom.measure.campaign import Stopped
 from elbowroom.measure.manifest import Tell
 from elbowroom.measure.progress import Progress
-from elbowroom.signals import ends_as_interrupt
+from elbowroom.signals import Stopped, ends_as_interrupt
 from elbowroom.store.folder import refuse_existing
 from elbowroom.store.journal import Format, Lines
 

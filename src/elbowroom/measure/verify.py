@@ -22,7 +22,7 @@ from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import write_atomically
 from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import Core, Machine
-from elbowroom.measure.campaign import Stopped, resume, start
+from elbowroom.measure.campaign import resume, start
 from elbowroom.measure.manifest import Tell
 from elbowroom.measure.measurements import collect
 from elbowroom.measure.prepare import schedule
@@ -36,6 +36,7 @@ from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.plan.validation import validate
 from elbowroom.points.point import Expansion, Pattern, Point
+from elbowroom.signals import Stopped
 from elbowroom.store.folder import RunFolder
 
 NAME = "verify"

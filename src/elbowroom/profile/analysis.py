@@ -30,7 +30,7 @@ from elbowroom.profile.intervals import (
 )
 from elbowroom.profile.profile import Profile, read_profile, with_ranks_apart
 from elbowroom.profile.rank_file import ONE_SIDED, RankFile
-from elbowroom.profile.spans import Union, amounts, levels, union
+from elbowroom.profile.spans import SHORTEST, Union, amounts, levels, polled, time_in_mpi, union
 from elbowroom.profile.summary import (
     CallSummary,
     CurveSummary,
@@ -40,7 +40,6 @@ from elbowroom.profile.summary import (
     ProfileSummary,
     RankSummary,
 )
-from elbowroom.profile.waits import SHORTEST, polled, time_in_mpi
 from elbowroom.trace.columns import sets_up
 
 Floats = npt.NDArray[np.float64]

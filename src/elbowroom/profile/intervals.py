@@ -5,7 +5,7 @@ if it is larger than the eager limit, when its receive is posted too. From then 
 with the other messages there until its bytes are transferred (`shared_finish`), at its sender's node and at
 its receiver's; but not longer than until its receive is complete. What is left up to the completion is
 waiting, unless a rank waits for the message in MPI_Wait: then it was transferred at the end of that wait
-(waits.py).
+(spans.py).
 
 Messages that share a NIC: when each of them is transferred, if at any time all ranks with messages get the
 same bandwidth, and all messages of a rank the same part of it.
@@ -30,7 +30,7 @@ from elbowroom.profile import rank_file as f
 from elbowroom.profile.curve import ESTIMATED, NicCurve, estimated_bandwidth, shared
 from elbowroom.profile.matching import last_begins, matched_messages
 from elbowroom.profile.profile import Events, Profile
-from elbowroom.profile.waits import FASTEST, SHORTEST, Waits, find_waits
+from elbowroom.profile.spans import FASTEST, SHORTEST, Waits, find_waits
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

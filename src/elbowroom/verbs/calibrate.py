@@ -1,20 +1,24 @@
-"""`elbowroom calibrate`: a model from few points, each chosen for the most information."""
+"""`elbowroom calibrate`: a model from few points, each chosen for the most information; and the model of the
+machine of a profile: given, from an earlier run, or measured so.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from elbowroom.cli.console import chatter, console, new_table, print_wrapped
 from elbowroom.cli.options import Output
-from elbowroom.errors import MachineError, UsageError
+from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.files import check_writable
 from elbowroom.launch.planned_starts import PlannedStart
+from elbowroom.machine.identity import check_same, difference
+from elbowroom.models.registry import fitted_models
 from elbowroom.quantities import duration, format_size
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option, request_of
 from elbowroom.verbs.fit import fit
@@ -262,6 +266,99 @@ def _print_calibrated(done: Calibrated) -> None:
     print_wrapped(f"run: {done.run.path}")
     if done.model is not None:
         print_wrapped(f"model: {done.model.path}")
+
+
+RUNS = "runs"
+MEASURING = 120.0
+"""Seconds that measuring a model may take, unless a user says otherwise."""
+NEAR = 2.0
+"""A model of messages of one size is used for sizes up to so many times larger or smaller."""
+Origin = Literal["given", "earlier", "measured"]
+
+
+class MachineModel(NamedTuple):
+    """A model, where it is from, and whether its measurements can be trusted (None: not known here)."""
+
+    model: Model
+    origin: Origin
+    trusted: bool | None = None
+
+
+class _Host(msgspec.Struct, frozen=True):
+    name: str
+
+
+def model_of_machine(
+    hosts: Sequence[str],
+    size: int,
+    given: Model | Path | str | None = None,
+    *,
+    budget: float = MEASURING,
+    name: str = "diagnose",
+    tell: Callable[[str], object],
+) -> MachineModel:
+    """The model of the machine of these hosts, for messages of `size` bytes: the one `given`, else the newest
+    in runs/ that suits, else one that is measured now, in `budget` seconds, into runs/NAME-PLAN; a run that
+    was begun there is continued.
+
+    UsageError for a model of another machine, and for several hosts without one; MachineError where nothing
+    could be fitted.
+    """
+    if given is not None:
+        from elbowroom.verbs.model_file import load_model
+
+        model = load_model(given)
+        check_machine(model, hosts, given)
+        return MachineModel(model, "given")
+    earlier = earlier_model(hosts, size)
+    if earlier is not None:
+        return MachineModel(earlier, "earlier")
+    if len(set(hosts)) > 1:
+        raise UsageError(
+            f"none is given for the hosts {', '.join(dict.fromkeys(hosts))}",
+            field="model",
+            hint="measure one between two of them: elbowroom calibrate --hosts A,B -o M.json; then give "
+            "--profile P --model M.json",
+        )
+    measured, trusted = measure_model(size, tell, budget=budget, folder=Path(RUNS), name=name)
+    return MachineModel(measured, "measured", trusted)
+
+
+def check_machine(model: Model, hosts: Sequence[str], given: object) -> None:
+    """UsageError where the profile is not of the model's machine; nodes of a cluster count as one machine."""
+    for host in hosts:
+        other = difference(model.machine, _Host(host), ("name",), cluster=not model.machine.virtual)
+        check_same(
+            other,
+            message="is the model of another machine than the profile's",
+            field="model",
+            value=str(given),
+            hint="give the model of the machine that the program ran on, or leave it out",
+            places=("in the model", "in the profile"),
+        )
+
+
+def earlier_model(hosts: Sequence[str], size: int, folder: Path | str = RUNS) -> Model | None:
+    """The newest model in the runs of a folder that was measured on this machine for such messages."""
+    from elbowroom.verbs.model_file import load_model
+
+    suitable: list[Model] = []
+    for path in sorted(Path(folder).glob("*/models/*.json")):
+        try:
+            model = load_model(path)
+            check_machine(model, hosts, path)
+        except ElbowroomError:
+            continue
+        if model.document.calibration.origin == "measured" and _suits(model, size) and len(set(hosts)) == 1:
+            suitable.append(model)
+    return max(suitable, key=lambda model: model.document.created, default=None)
+
+
+def _suits(model: Model, size: int) -> bool:
+    if not fitted_models(model.document):
+        return False  # an accelerator alone
+    calibrated = model.document.calibration.size
+    return model.document.message_size is not None or max(size / calibrated, calibrated / size) <= NEAR
 
 
 BUDGET = 8

@@ -23,7 +23,6 @@ from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.launch.launch_line import LAUNCHERS, WRAPPERS
 from elbowroom.launch.planned_starts import PlannedStart
-from elbowroom.measure.campaign import Stopped, default_out, stopped_by_signals
 from elbowroom.models.curves import Shape
 from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import (
@@ -37,7 +36,8 @@ from elbowroom.profile.job import (
 )
 from elbowroom.profile.profile import sharing
 from elbowroom.quantities import percent, short_time
-from elbowroom.verbs.machine_models import (
+from elbowroom.signals import Stopped, stopped_by_signals
+from elbowroom.verbs.calibrate import (
     MEASURING,
     MachineModel,
     Origin,
@@ -47,7 +47,6 @@ from elbowroom.verbs.machine_models import (
 )
 from elbowroom.verbs.model_file import Model, advise, load_job, load_model
 from elbowroom.verbs.run_options import ProfiledProgram
-from elbowroom.verbs.verify_advice import REPETITIONS, verify_advice
 
 FAR = 0.25
 """A predicted step that differs more from the measured one is mentioned."""
@@ -117,6 +116,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 def new_folder() -> Path:
     """Where the profile of a command goes by default."""
+    from elbowroom.measure.campaign import default_out
+
     return default_out("diagnose")
 
 
@@ -158,11 +159,12 @@ def diagnose(
         advice = advise(machine.model, load_job(job.data))
         verified = None
         if known.verify is not None:
-            repetitions = known.repetitions or REPETITIONS
+            from elbowroom.verbs.verify_advice import REPETITIONS, verify_advice
+
             verified = verify_advice(
                 advice,
                 machine.model,
-                repetitions=repetitions,
+                repetitions=known.repetitions or REPETITIONS,
                 patience=known.patience,
                 command=command,
                 tell=tell,

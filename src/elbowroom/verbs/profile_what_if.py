@@ -53,10 +53,9 @@ class PredictChanges(Verb):
         that machine, default the newest in runs/. UsageError for a model of another machine, or cores that
         it lacks.
         """
-        from elbowroom.advise.what_if import WhatIf, changes_of, present_setup, usual_size
+        from elbowroom.advise.what_if import WhatIf, changes_of, node_times, present_setup, usual_size
         from elbowroom.profile.analysis import analyse_nodes
         from elbowroom.profile.steps import find_steps
-        from elbowroom.profile.what_if import node_times
 
         analysis, inside = read = analyse_nodes(
             self.directory, self.curve, communication_threads=self.program.communication_threads
@@ -84,7 +83,7 @@ class PredictChanges(Verb):
         )
 
     def _model(self, hosts: tuple[str, ...], size: int) -> Model:
-        from elbowroom.verbs.machine_models import check_machine, earlier_model
+        from elbowroom.verbs.calibrate import check_machine, earlier_model
         from elbowroom.verbs.model_file import load_model
 
         if self.model is not None:

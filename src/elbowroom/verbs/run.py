@@ -140,7 +140,7 @@ class RunPlan(Verb):
         `resume`: measures what an interrupted run still lacks, within `budget` seconds from now; without it,
         in what is left of the run's own budget.
         """
-        from elbowroom.measure.campaign import stopped_by_signals
+        from elbowroom.signals import stopped_by_signals
         from elbowroom.verbs.run_folder import Run
 
         done = Run(*(self._start() if self.resume is None else self._resume()))

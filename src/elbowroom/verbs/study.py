@@ -89,7 +89,7 @@ class StudyPaper(Verb):
         UsageError for an unknown paper, and for a folder of other settings or of another machine.
         """
         from elbowroom.measure import study
-        from elbowroom.measure.campaign import stopped_by_signals
+        from elbowroom.signals import stopped_by_signals
         from elbowroom.verbs.study_results import write_results
 
         request = self._request() if self.resume is None else study.request_of(self.resume)

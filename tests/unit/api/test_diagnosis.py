@@ -18,8 +18,8 @@ from elbowroom.errors import UsageError
 from elbowroom.models.document import Calibration
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.job import profiled_steps
+from elbowroom.verbs.calibrate import earlier_model, model_of_machine
 from elbowroom.verbs.diagnosis import choices_of_command, job_of_profile
-from elbowroom.verbs.machine_models import earlier_model, model_of_machine
 from elbowroom.verbs.run_options import ProfiledProgram
 from made_profiles import MS, Row, write_profile
 

@@ -18,7 +18,7 @@ from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.gpu.samples import accelerator_runs
 from elbowroom.models.published import of_published
 from elbowroom.store.models import write_model
-from elbowroom.verbs import gpu_models, machine_models
+from elbowroom.verbs import calibrate, gpu_models
 from elbowroom.verbs.model_file import Model, evaluation
 from gpu_results import Workload, result, side
 from gpu_samples import document, published_part, two_node_part
@@ -132,8 +132,8 @@ def test_a_file_of_an_accelerator_alone_is_no_model_of_a_profiled_machine(tmp_pa
     (tmp_path / "run" / "models").mkdir(parents=True)
     path = tmp_path / "run" / "models" / "made.json"
     write_model(path, document(two_node_part()))
-    machine_models.check_machine(Model(document(two_node_part()), path), ("made",), path)
-    assert machine_models.earlier_model(("made",), 4096, tmp_path) is None
+    calibrate.check_machine(Model(document(two_node_part()), path), ("made",), path)
+    assert calibrate.earlier_model(("made",), 4096, tmp_path) is None
 
 
 def test_a_copy_has_the_rate_of_its_link() -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.measure import colocation
-from elbowroom.measure.campaign import Stopped
 from elbowroom.measure.colocation import measure_colocation
 from elbowroom.measure.timed_commands import JOURNAL
 from elbowroom.schedule.applications import Application, Applications, turns
 from elbowroom.schedule.measured import SharedTime
+from elbowroom.signals import Stopped
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import elbowroom
 from elbowroom import cli
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.measure import study as measured
-from elbowroom.measure.campaign import Stopped
+from elbowroom.signals import Stopped
 
 FIGURES = ("Fig. 2", "Fig. 3a")
 """Made from two short runs, prime-counting and avx512."""

@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from elbowroom.advise.what_if import Bandwidths, NodeTimes, changed_time, node_times
 from elbowroom.errors import UsageError
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import Analysis, analyse
 from elbowroom.profile.curve import NicCurve
 from elbowroom.profile.profile import read_profile
-from elbowroom.profile.what_if import Bandwidths, NodeTimes, changed_time, node_times
 from made_profiles import MS, MadeJob, write_profile
 
 NIC = NicCurve(total=(1e9,))

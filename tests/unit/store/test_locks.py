@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from elbowroom import api
+from elbowroom import api, signals
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.measure import campaign
@@ -210,7 +210,7 @@ def test_an_interrupt_while_sealing_names_the_run_and_how_to_go_on(
 
     monkeypatch.setattr(campaign, moment, interrupt)
     out = tmp_path / "a run"
-    with pytest.raises(campaign.Stopped, match=r"--resume '.*a run'") as caught:
+    with pytest.raises(signals.Stopped, match=r"--resume '.*a run'") as caught:
         campaign.start(request(out), quiet)
     assert caught.value.value == str(out)
     monkeypatch.undo()
@@ -226,7 +226,7 @@ def test_an_interrupt_while_the_report_is_written_names_the_run(
 
     monkeypatch.setattr(api.Run, "report", interrupt)
     overrides = Overrides(kernels=("prime",), sizes=(4,), repeat=2)
-    with pytest.raises(campaign.Stopped, match=r"continue with: elbowroom report .*/r"):
+    with pytest.raises(signals.Stopped, match=r"continue with: elbowroom report .*/r"):
         api.run("quick", overrides=overrides, machine="henri", out=tmp_path / "r", tell=quiet)
 
 
