@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 import msgspec
 from command import Command, status
 
-from elbowroom.broadcast.measured import BroadcastEntry, Case, cases, entries
-from elbowroom.launch.executables import Job, measure_broadcasts
+from elbowroom.broadcast.measured import BenchCase, BroadcastEntry, cases, entries
+from elbowroom.launch.executables import JobLaunch, measure_broadcasts
 from elbowroom.launch.launcher import Launch
 
 EXCHANGES, BLOCKS = 1000, 20
@@ -63,7 +63,7 @@ class Row(NamedTuple):
 def latency(mpi: str | None, smoke: bool) -> Iterator[Row]:
     """4 B between two ranks."""
     asked = {"exchanges": 10 if smoke else EXCHANGES, "blocks": 1 if smoke else BLOCKS, "size": 4}
-    found = measure_broadcasts([], Job(2, mpi=mpi), latency=asked).latency
+    found = measure_broadcasts([], JobLaunch(2, mpi=mpi), latency=asked).latency
     assert found is not None
     added = [ours - plain for ours, plain in zip(found.library, found.mpi, strict=True)]
     yield Row("2 ranks, 4 B one way, MPI", statistics.median(found.mpi) * 1e6, "us")
@@ -74,7 +74,7 @@ def latency(mpi: str | None, smoke: bool) -> Iterator[Row]:
 def beside_ibcast(mpi: str | None, smoke: bool) -> Iterator[Row]:
     """Large data to one recipient."""
     asked = cases(LARGE[:1] if smoke else LARGE, (1,), ("binomial",), repeat=1 if smoke else 101)
-    for entry in entries(asked, measure_broadcasts(asked, Job(2, mpi=mpi))):
+    for entry in entries(asked, measure_broadcasts(asked, JobLaunch(2, mpi=mpi))):
         what = f"2 ranks, {entry.size >> 10} KiB"
         yield Row(f"{what}, library", entry.time.median, "us")
         yield Row(f"{what}, MPI_Ibcast", entry.beside.ibcast.median, "us")
@@ -83,7 +83,7 @@ def beside_ibcast(mpi: str | None, smoke: bool) -> Iterator[Row]:
 
 def beside_open(mpi: str | None, smoke: bool) -> Iterator[Row]:
     """What is not to depend on what else is open."""
-    found = measure_broadcasts([], Job(3, mpi=mpi), open_costs=OPEN_SMOKE if smoke else OPEN).open
+    found = measure_broadcasts([], JobLaunch(3, mpi=mpi), open_costs=OPEN_SMOKE if smoke else OPEN).open
     assert found is not None
     yield Row("a further send, the first tenth", found.send[0] * 1e6, "us")
     yield Row("a further send, the last tenth", found.send[-1] * 1e6, "us", 5.0)
@@ -111,7 +111,7 @@ def trees(where: str, found: list[BroadcastEntry], most: float | None) -> Iterat
             yield Row(f"{where}, binomial/loop", entry.time.median / beside.sends.median, "", most)
 
 
-def asked_of_trees(repeat: int, size: int = SIZE, ranks: int = RANKS) -> list[Case]:
+def asked_of_trees(repeat: int, size: int = SIZE, ranks: int = RANKS) -> list[BenchCase]:
     whole = cases((size,), (ranks - 1,), TREES, repeat=repeat)
     cut = cases((size,), (ranks - 1,), ("chain", "binary", "two"), segment=SEGMENT, repeat=repeat)
     return whole + cut
@@ -121,7 +121,7 @@ def in_shared_memory(mpi: str | None, smoke: bool) -> Iterator[Row]:
     cores = len(os.sched_getaffinity(0))
     ranks = 3 if smoke else RANKS
     asked = asked_of_trees(1, SEGMENT * 2, ranks) if smoke else asked_of_trees(21)
-    found = list(entries(asked, measure_broadcasts(asked, Job(ranks, mpi=mpi))))
+    found = list(entries(asked, measure_broadcasts(asked, JobLaunch(ranks, mpi=mpi))))
     enough = cores >= ranks
     where = f"{ranks} ranks, {cores} cores" if enough else f"{ranks} ranks share {cores} cores"
     yield from trees(where, found, 0.5 if enough else None)
@@ -135,7 +135,7 @@ def behind_links(folder: Path) -> Iterator[Row]:
         with tools["linked_hosts"](folder, "abcdefgh"[:RANKS]) as hosts:
             for name in hosts.names:
                 hosts.limit(name, LINK_MBIT)
-            job = Job(RANKS, "mpiexec", None, tuple(hosts.addresses.values()))
+            job = JobLaunch(RANKS, "mpiexec", None, tuple(hosts.addresses.values()))
 
             def adapt(launch: Launch) -> Launch:
                 first: Launch = hosts.on_first(launch)

@@ -20,7 +20,7 @@ from command import Command, status
 
 from elbowroom.broadcast.factorizations import (
     FactorizationRequest,
-    StepTimes,
+    KernelTimes,
     factorization_document,
     read_step_times,
 )
@@ -65,7 +65,7 @@ CASES = (
 )  # fmt: skip
 
 
-def rows(times: StepTimes, only: str | None, scale: float) -> Iterator[dict[str, Any]]:
+def rows(times: KernelTimes, only: str | None, scale: float) -> Iterator[dict[str, Any]]:
     """A row for each tree of each case."""
     for case in CASES:
         if only not in (None, case.name):

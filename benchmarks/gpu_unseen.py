@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from elbowroom import cli  # noqa: E402
 from elbowroom.virtual.answers import VirtualMachine  # noqa: E402
-from elbowroom.virtual.gpu import Side  # noqa: E402
+from elbowroom.virtual.gpu import GpuSide  # noqa: E402
 from elbowroom.virtual.gpu_answers import gpu_rates  # noqa: E402
 from elbowroom.virtual.machines import MACHINES  # noqa: E402
 
@@ -63,14 +63,14 @@ def run(folder: Path, machine: str, number: int, shape: Shape) -> str:
     return str(out)
 
 
-def step_seconds(machine: VirtualMachine, shape: Shape, moved: float, mover: Side) -> float:
+def step_seconds(machine: VirtualMachine, shape: Shape, moved: float, mover: GpuSide) -> float:
     """The truth."""
     gpu = machine.definition.gpu
     assert not isinstance(gpu, msgspec.UnsetType)
     host = machine.gpu_host()
-    victim = Side(kind="gemm", m=shape[0], n=shape[1], k=shape[2])
+    victim = GpuSide(kind="gemm", m=shape[0], n=shape[1], k=shape[2])
 
-    def rates(*sides: Side) -> list[float]:
+    def rates(*sides: GpuSide) -> list[float]:
         return [answer.value for answer in gpu_rates(gpu, host, sides) if answer is not None]
 
     (product,), (copy,) = rates(victim), rates(mover)
@@ -90,11 +90,11 @@ def overlapped_seconds(
     return first + max(left[0] * seconds, left[1] * moved / (1e6 * copy))
 
 
-def mover_of(way: str, sms: int) -> Side:
+def mover_of(way: str, sms: int) -> GpuSide:
     """A setup of the advice as a side."""
     if way == "copy":
-        return Side(kind="copy", direction="d2d", bytes=COPY_BYTES)
-    return Side(kind="sm_copy", direction="hbm", sms=sms, bytes=COPY_BYTES)
+        return GpuSide(kind="copy", direction="d2d", bytes=COPY_BYTES)
+    return GpuSide(kind="sm_copy", direction="hbm", sms=sms, bytes=COPY_BYTES)
 
 
 def excess(machine: VirtualMachine, model: str, folder: Path, shape: Shape, moved: float) -> float:

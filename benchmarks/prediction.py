@@ -55,7 +55,7 @@ from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.load import Prediction
 from elbowroom.models.threshold import fit as threshold_fit
 from elbowroom.stats.interval import Interval
-from elbowroom.virtual.credits import Credits, DataSide, Network, credits
+from elbowroom.virtual.credits import Credits, DataSide, NodeResources, credits
 from elbowroom.virtual.machines import PublishedCurves
 from elbowroom.virtual.network import Resource
 from elbowroom.virtual.truth import Truth, generator
@@ -115,7 +115,7 @@ def truth_of(name: str, machine: str) -> Truth:
     return credits(model) if name == "G2" else Credits(moved(credits(model).network))
 
 
-def moved(network: Network, variant: int | None = None) -> Network:
+def moved(network: NodeResources, variant: int | None = None) -> NodeResources:
     """The network of a machine that nobody has seen: the same streams and routes, all numbers moved; another
     one for each `variant`.
     """

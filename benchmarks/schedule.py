@@ -23,7 +23,7 @@ from command import Command, status
 from node_simulator import CLASSES, SimulatedJob, exclusive_seconds, simulate
 
 from elbowroom.schedule import optimum
-from elbowroom.schedule.groups import Group, Problem
+from elbowroom.schedule.groups import Group, GroupingProblem
 from elbowroom.schedule.jobs import Cluster, Jobs, ScheduledJob
 from elbowroom.schedule.matrix import Matrix
 from elbowroom.schedule.optimum import best_groups
@@ -88,7 +88,9 @@ def random_jobs(count: int, nodes: int, seed: int) -> tuple[Jobs, list[Simulated
     return Jobs(cluster=Cluster(nodes=nodes, cores=CORES), jobs=tuple(jobs)), simulated
 
 
-def true_node_hours(problem: Problem, groups: Sequence[Group], simulated: Sequence[SimulatedJob]) -> float:
+def true_node_hours(
+    problem: GroupingProblem, groups: Sequence[Group], simulated: Sequence[SimulatedJob]
+) -> float:
     """Simulates every group on nodes of its own; the node-hours that all of them really take."""
     runs: list[SimulatedJob] = []
     spans: list[tuple[int, list[int]]] = []
@@ -115,12 +117,12 @@ def true_node_hours(problem: Problem, groups: Sequence[Group], simulated: Sequen
     return sum(width * max(ends[run] for run in mine) for width, mine in spans)
 
 
-def _offsets(problem: Problem, group: Group) -> list[int]:
+def _offsets(problem: GroupingProblem, group: Group) -> list[int]:
     widths = [2 * max(problem.jobs[job].nodes for job in queue) for queue in group.beside]
     return [sum(widths[:place]) for place in range(len(widths))]
 
 
-def in_turn(problem: Problem, order: Sequence[int]) -> Iterator[Group]:
+def in_turn(problem: GroupingProblem, order: Sequence[int]) -> Iterator[Group]:
     """Each job beside the next one of its width that it may share with."""
     left = list(order)
     while left:
@@ -135,14 +137,14 @@ def in_turn(problem: Problem, order: Sequence[int]) -> Iterator[Group]:
             yield problem.single(job)
 
 
-def random_sharing(problem: Problem, generator: random.Random) -> list[Group]:
+def random_sharing(problem: GroupingProblem, generator: random.Random) -> list[Group]:
     """Pairs at random among jobs of equal width that may share nodes; the others without a companion."""
     order = list(range(len(problem.jobs)))
     generator.shuffle(order)
     return list(in_turn(problem, order))
 
 
-def spread_and_share(problem: Problem) -> list[Group]:
+def spread_and_share(problem: GroupingProblem) -> list[Group]:
     """Like Spread-n-Share, by one number for each job: those that gain most from half of the cores are
     spread, each beside the job that gains least among those of its width. Nothing about pairs is used.
     """
@@ -163,8 +165,8 @@ def spread_and_share(problem: Problem) -> list[Group]:
 def one(count: int, nodes: int, seed: int, truth_steps: int) -> dict[str, Any]:
     """All ways to schedule the jobs of one seed."""
     jobs, simulated = random_jobs(count, nodes, seed)
-    problem = Problem(jobs, *matrix(SHORT, NOISE, seed))
-    truth = Problem(jobs, *matrix(truth_steps, 0.0, 10_000))
+    problem = GroupingProblem(jobs, *matrix(SHORT, NOISE, seed))
+    truth = GroupingProblem(jobs, *matrix(truth_steps, 0.0, 10_000))
     began = time.perf_counter()
     found = best_groups(problem, SECONDS, GAP)
     placed = place(problem, found.groups)

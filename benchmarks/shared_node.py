@@ -31,7 +31,7 @@ from elbowroom.models import published
 from elbowroom.models.curves import Shape
 from elbowroom.models.document import Document
 from elbowroom.models.load import Computing, Load, load_of
-from elbowroom.models.node_sharing import Cache, CacheUse, NodeUse, hits_alone, hits_beside, share_node
+from elbowroom.models.node_sharing import CacheUse, NodeUse, SharedCache, hits_alone, hits_beside, share_node
 from elbowroom.virtual.loads import load_streams
 
 INTENSITIES = (0.05, 2.0)
@@ -138,7 +138,9 @@ def _score(
     return Score(**msgspec.structs.asdict(task), **means, covered=float(np.mean(inside)))
 
 
-def simulated_hits(jobs: Sequence[CacheUse], cache: Cache, passes: int = 6, seed: int = 0) -> list[float]:
+def simulated_hits(
+    jobs: Sequence[CacheUse], cache: SharedCache, passes: int = 6, seed: int = 0
+) -> list[float]:
     """Shares of the accesses to their arrays that hit, of jobs in a cache with LRU sets; the last passes."""
     rng = np.random.default_rng(seed)
     sets = cache.size // (cache.ways * LINE)
@@ -175,7 +177,7 @@ def simulated_hits(jobs: Sequence[CacheUse], cache: Cache, passes: int = 6, seed
 def cache_errors(pairs: int, seed: int = 0) -> tuple[float, float, float]:
     """Mean and largest error of the share of hits, and the mean where each job is taken to be alone."""
     rng = np.random.default_rng(seed)
-    cache = Cache(size=LINES * LINE, ways=WAYS)
+    cache = SharedCache(size=LINES * LINE, ways=WAYS)
     errors, naive = [], []
     for number in range(pairs):
         jobs = [

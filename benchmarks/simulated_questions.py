@@ -31,8 +31,8 @@ from elbowroom.virtual.requests import Requests, curve
 from elbowroom.virtual.simulated import (
     LOSS,
     SIMULATED,
-    Curve,
     LossOnset,
+    SimulatedCurve,
     SimulatedRow,
     bandwidths,
     count_cores,
@@ -73,7 +73,7 @@ class Swept(NamedTuple):
 
     sweep: ParameterSweep
     value: float
-    curve: Curve
+    curve: SimulatedCurve
     finding: LossOnset
 
 
@@ -116,7 +116,9 @@ def _placements(node: SimulatedNode) -> tuple[tuple[int, int], ...]:
     return ((0, 0), (far, far), (0, far), (far, 0))
 
 
-def _placed(truth: Requests, place: tuple[int, int], counts: Sequence[int], kernel: Pattern = "nt") -> Curve:
+def _placed(
+    truth: Requests, place: tuple[int, int], counts: Sequence[int], kernel: Pattern = "nt"
+) -> SimulatedCurve:
     load = Load(computing=(Computing(socket=0, node=place[0], count=1),), messages=Messages(node=place[1]))
     return curve(truth, load, counts, pattern=kernel)
 
@@ -145,7 +147,7 @@ def _truth(node: SimulatedNode, seed: int) -> Requests:
 def _drawn(
     folder: Path,
     node: SimulatedNode,
-    curves: Sequence[Curve],
+    curves: Sequence[SimulatedCurve],
     swept: Sequence[Swept],
     sweeps: Sequence[ParameterSweep],
 ) -> tuple[Path, ...]:
@@ -188,7 +190,7 @@ class QuestionAnswer(NamedTuple):
     figure: str
 
 
-def answers(curves: Sequence[Curve]) -> tuple[QuestionAnswer, ...]:
+def answers(curves: Sequence[SimulatedCurve]) -> tuple[QuestionAnswer, ...]:
     """The four questions, each answered for every placement."""
     findings = [(curve, onset_of(curve)) for curve in curves]
     return (
@@ -215,7 +217,7 @@ def answers(curves: Sequence[Curve]) -> tuple[QuestionAnswer, ...]:
     )
 
 
-def _onset(onset: LossOnset, curve: Curve) -> str:
+def _onset(onset: LossOnset, curve: SimulatedCurve) -> str:
     parts = [
         f"{side} never" if n is None else f"{side} from {count_cores(n)}"
         for side, n in (("computation", onset.comp_from), ("communication", onset.comm_from))
@@ -223,7 +225,7 @@ def _onset(onset: LossOnset, curve: Curve) -> str:
     return f"loss of more than {LOSS:.0%}: {parts[0]}, {parts[1]} (of {curve.rows[-1].n})"
 
 
-def _minimum(onset: LossOnset, curve: Curve) -> str:
+def _minimum(onset: LossOnset, curve: SimulatedCurve) -> str:
     last = curve.rows[-1]
     if onset.comm_from is None:
         return (
@@ -236,7 +238,7 @@ def _minimum(onset: LossOnset, curve: Curve) -> str:
     )
 
 
-def _station(onset: LossOnset, curve: Curve) -> str:
+def _station(onset: LossOnset, curve: SimulatedCurve) -> str:
     saturated = [name for name, use in curve.rows[-1].stations.items() if use > 0.95]
     end = f"; with all cores saturated: {', '.join(saturated)}" if saturated else ""
     if onset.first == "nobody":
@@ -244,11 +246,11 @@ def _station(onset: LossOnset, curve: Curve) -> str:
     return f"where the loss begins, {onset.station} is in use {onset.use:.0%} of the time{end}"
 
 
-def _place(curve: Curve) -> str:
+def _place(curve: SimulatedCurve) -> str:
     return f"computations on node {curve.comp_node}, communications on node {curve.comm_node}"
 
 
-def kept(name: str, curve: Curve) -> Figure:
+def kept(name: str, curve: SimulatedCurve) -> Figure:
     """What both sides keep of what they had alone."""
     return _over_cores(
         f"kept-{name}-comp{curve.comp_node}-comm{curve.comm_node}",
@@ -262,7 +264,7 @@ def kept(name: str, curve: Curve) -> Figure:
     )
 
 
-def minimum(name: str, curves: Sequence[Curve]) -> Figure:
+def minimum(name: str, curves: Sequence[SimulatedCurve]) -> Figure:
     """What communications keep in several placements."""
     return Figure(
         name=f"minimum-{name}",
@@ -284,7 +286,7 @@ def minimum(name: str, curves: Sequence[Curve]) -> Figure:
     )
 
 
-def stations(name: str, curve: Curve) -> Figure:
+def stations(name: str, curve: SimulatedCurve) -> Figure:
     """Share of the time that stations are in use, both sides together."""
     hues: dict[str, Hue] = {"root complex": "blue", "link": "black"}
     # The same names in all panels, whichever nodes they are of.
@@ -331,7 +333,7 @@ def _over_cores(
     name: str,
     title: str,
     label: str,
-    curve: Curve,
+    curve: SimulatedCurve,
     lines: Sequence[tuple[str, Hue, Callable[[SimulatedRow], float]]],
 ) -> Figure:
     x = tuple(float(row.n) for row in curve.rows)
@@ -359,7 +361,7 @@ def _use(station: str) -> Callable[[SimulatedRow], float]:
     return lambda row: row.stations[station]
 
 
-def _nodes(curve: Curve) -> str:
+def _nodes(curve: SimulatedCurve) -> str:
     if curve.comp_node == curve.comm_node:
         return f"both on node {curve.comp_node}"
     return f"computations on {curve.comp_node}, they on {curve.comm_node}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from elbowroom.schedule.groups import Problem
+from elbowroom.schedule.groups import GroupingProblem
 from elbowroom.schedule.jobs import Cluster, Jobs, ScheduledJob, check_jobs
 from elbowroom.schedule.matrix import Matrix, parse_half, parse_matrix
 
@@ -27,8 +27,8 @@ def job(
     return ScheduledJob(name=name, application=application, nodes=nodes, hours=hours, **others)
 
 
-def problem(*jobs: ScheduledJob, nodes: int = 8, memory: int | None = None, **others: Any) -> Problem:
+def problem(*jobs: ScheduledJob, nodes: int = 8, memory: int | None = None, **others: Any) -> GroupingProblem:
     """Jobs of the published applications on a cluster of 16 cores a node."""
     cluster = Cluster(nodes=nodes, cores=16, memory=memory)
     check_jobs(cluster, jobs)
-    return Problem(Jobs(cluster=cluster, jobs=jobs), published_matrix(), published_half(), **others)
+    return GroupingProblem(Jobs(cluster=cluster, jobs=jobs), published_matrix(), published_half(), **others)

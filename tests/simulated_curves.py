@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from elbowroom.virtual.simulated import Curve, SimulatedRow
+from elbowroom.virtual.simulated import SimulatedCurve, SimulatedRow
 
 
-def curve(*kept: tuple[int, float, float], use: float = 1.0) -> Curve:
+def curve(*kept: tuple[int, float, float], use: float = 1.0) -> SimulatedCurve:
     """Shares that both sides keep by number of cores: (cores, computation, communication) each."""
     rows = tuple(
         SimulatedRow(
@@ -21,4 +21,4 @@ def curve(*kept: tuple[int, float, float], use: float = 1.0) -> Curve:
         )
         for n, comp, comm in kept
     )
-    return Curve(comp_node=0, comm_node=0, rows=rows)
+    return SimulatedCurve(comp_node=0, comm_node=0, rows=rows)

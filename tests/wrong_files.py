@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 import gpu_samples
-from elbowroom.broadcast.factorizations import STEPS, StepTimes
+from elbowroom.broadcast.factorizations import STEPS, KernelTimes
 from elbowroom.documents import encode
 from elbowroom.measure.source import Where, choose
 from elbowroom.measure.study import StudyFolder
@@ -77,7 +77,7 @@ def furnish(folder: Path, recorded: Path, docs: Path) -> None:
     shutil.copy(docs / "guide" / "jobs.toml", folder / "jobs.toml")
     write_model(folder / "gpu.json", gpu_samples.document(gpu_samples.two_node_part()))
     shutil.copy(docs.parent / "machines" / "colocation" / "koop_shared_8x8.csv", folder / "matrix.csv")
-    times = StepTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-3))
+    times = KernelTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-3))
     (folder / "times.json").write_bytes(msgspec.json.encode(times))
     (folder / "apps.toml").write_text("cores = 2\n[apps.a]\ncommand = 'true'\n")
     (folder / "load.toml").write_text("[[computing]]\nnode = 0\ncount = 4\n[messages]\nnode = 0\n")

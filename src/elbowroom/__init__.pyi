@@ -22,13 +22,13 @@ from elbowroom.launch.recorder import Policy as Policy
 from elbowroom.launch.recorder import TraceClock as TraceClock
 from elbowroom.launch.trace_reader import Checked as Checked
 from elbowroom.launch.trace_reader import Tell as Tell
-from elbowroom.machine.doctor import Diagnosis as Diagnosis
+from elbowroom.machine.doctor import DoctorLine as DoctorLine
 from elbowroom.measure.prepared import Prepared as Prepared
 from elbowroom.measure.recording_cost import Step as Step
 from elbowroom.models.load import Direction as Direction
 from elbowroom.models.load import LoadRow as LoadRow
 from elbowroom.models.run_data import FitData as FitData
-from elbowroom.profile.curve import Calibration as Calibration
+from elbowroom.profile.curve import ProfileCalibration as ProfileCalibration
 from elbowroom.profile.curve import load_calibration as load_calibration
 from elbowroom.results.comparison import Change as Change
 from elbowroom.results.stores import StoreFactor as StoreFactor
@@ -193,7 +193,7 @@ def calibrate_network(
     out: Path | str | None = None,
     dry_run: bool = False,
     seconds: float = 0.1,
-) -> Calibration:
+) -> ProfileCalibration:
     """Measures 1, 2, … senders of a node at once, to another node and inside the node, over sizes (B).
 
     `ranks`: of all nodes together (default: one for each core of two nodes); `nic`: an emulated one
@@ -220,7 +220,7 @@ def compare(
 def doctor(
     *,
     mpi: str | None = None,
-) -> list[Diagnosis]:
+) -> list[DoctorLine]:
     """Each thing that a measurement depends on: ok, warn or n/a, with a hint.
 
     UsageError where the MPI that is named does not exist.

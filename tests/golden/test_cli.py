@@ -10,7 +10,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from elbowroom import cli
-from elbowroom.machine.doctor import Diagnosis
+from elbowroom.machine.doctor import DoctorLine
 
 COMMANDS = (
     "doctor", "run", "show", "compare", "report", "export", "plans",
@@ -80,14 +80,14 @@ def test_the_doctor_prints_a_line_and_a_mend_for_each_thing(
     capfd: pytest.CaptureFixture[str], snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = [
-        Diagnosis(name="load", status="ok", text="0.02 runnable tasks in the last minute"),
-        Diagnosis(
+        DoctorLine(name="load", status="ok", text="0.02 runnable tasks in the last minute"),
+        DoctorLine(
             name="memory",
             status="warn",
             text="hwloc says 10.2 GB, the kernel 25.3 GB, and this sentence is long enough to be broken",
             hint="trust the kernel's figure: memory plugged in after start-up is missing from hwloc's",
         ),
-        Diagnosis(name="governor", status="n/a", text="no cpufreq"),
+        DoctorLine(name="governor", status="n/a", text="no cpufreq"),
     ]
     monkeypatch.setattr("elbowroom.verbs.doctor.Doctor.do", lambda self: checks)
     assert printed(capfd, "doctor") == snapshot

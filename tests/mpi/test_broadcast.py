@@ -17,9 +17,9 @@ import benchmark_modules
 import elbowroom
 from broadcast_library import ROOT, built_tree, compiled_for, library_folder, ranks_of, run
 from elbowroom import cli
-from elbowroom.broadcast.measured import BroadcastEntry, Case
+from elbowroom.broadcast.measured import BenchCase, BroadcastEntry
 from elbowroom.errors import UsageError
-from elbowroom.launch.executables import Job, measure_broadcasts
+from elbowroom.launch.executables import JobLaunch, measure_broadcasts
 from elbowroom.launch.mpi import Mpi
 from elbowroom.verbs.broadcast_bench import cores
 from traced import mpi_called
@@ -128,8 +128,8 @@ def test_measured_broadcasts_become_areas(capfd: pytest.CaptureFixture[str], tmp
 
 
 def test_each_rank_receives_before_it_releases_and_priorities_are_served_first() -> None:
-    case = Case(size=300_000, recipients=3, tree="chain", repeat=5, priorities="rising")
-    (times,) = measure_broadcasts([case], Job(4), beside=False).cases
+    case = BenchCase(size=300_000, recipients=3, tree="chain", repeat=5, priorities="rising")
+    (times,) = measure_broadcasts([case], JobLaunch(4), beside=False).cases
     assert len(times.received) == 5
     for received, released in zip(times.received, times.released, strict=True):
         assert all(early <= late for early, late in zip(received, released[1:], strict=True))
@@ -139,4 +139,4 @@ def test_each_rank_receives_before_it_releases_and_priorities_are_served_first()
 
 def test_more_recipients_than_ranks_are_refused() -> None:
     with pytest.raises(UsageError, match="recipients 4"):
-        measure_broadcasts([Case(size=4, recipients=4)], Job(4))
+        measure_broadcasts([BenchCase(size=4, recipients=4)], JobLaunch(4))

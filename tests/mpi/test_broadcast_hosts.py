@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from elbowroom.broadcast.measured import Case, CaseTimes
-from elbowroom.launch.executables import Job, measure_broadcasts
+from elbowroom.broadcast.measured import BenchCase, CaseTimes
+from elbowroom.launch.executables import JobLaunch, measure_broadcasts
 from linked_hosts import LinkedHosts, NoHostsError, linked_hosts
 
 SIZE = 1_000_000
@@ -29,18 +29,18 @@ def hosts(tmp_path: Path) -> Iterator[LinkedHosts]:
         pytest.skip(f"no token bucket here: {error.stderr.strip()}")
 
 
-def sent_by_the_slow_host(hosts: LinkedHosts, case: Case) -> tuple[CaseTimes, float]:
+def sent_by_the_slow_host(hosts: LinkedHosts, case: BenchCase) -> tuple[CaseTimes, float]:
     """Times of a case, which checks the data; and how often the slow host sent them."""
-    job = Job(ranks=4, launcher="mpiexec", hosts=tuple(hosts.addresses.values()))
+    job = JobLaunch(ranks=4, launcher="mpiexec", hosts=tuple(hosts.addresses.values()))
     before = hosts.sent(SLOW)
     (times,) = measure_broadcasts([case], job, beside=False, adapt=hosts.on_first).cases
     return times, (hosts.sent(SLOW) - before) / (SIZE * (case.repeat + 1))
 
 
 def test_a_tree_leaves_out_the_slow_link_when_told_of_it(hosts: LinkedHosts) -> None:
-    case = Case(size=SIZE, recipients=3, tree="chain", repeat=3)
+    case = BenchCase(size=SIZE, recipients=3, tree="chain", repeat=3)
     through, copies = sent_by_the_slow_host(hosts, case)
-    told = Case(size=SIZE, recipients=3, tree="chain", repeat=3, speeds=(1, 0.1, 1, 1))
+    told = BenchCase(size=SIZE, recipients=3, tree="chain", repeat=3, speeds=(1, 0.1, 1, 1))
     around, copies_told = sent_by_the_slow_host(hosts, told)
     assert copies > 0.9
     assert copies_told < 0.2

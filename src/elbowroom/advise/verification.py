@@ -31,7 +31,7 @@ NEGLIGIBLE = 0.01
 """A gain below this share of a step is negligible: "nothing to gain" needs an interval that excludes more."""
 
 
-class Column(msgspec.Struct, frozen=True):
+class RepeatedValues(msgspec.Struct, frozen=True):
     """Values and the repetition of each."""
 
     values: Sequence[float]
@@ -72,8 +72,8 @@ def compared_with(advice: Advice) -> Configuration:
 def steps_of_rates(
     job: Job,
     configurations: Sequence[Configuration],
-    measured: Sequence[Mapping[str, Column]],
-    reference: Column | None,
+    measured: Sequence[Mapping[str, RepeatedValues]],
+    reference: RepeatedValues | None,
     seed: int,
 ) -> Array:
     """Totals (s), (1 + RESAMPLES, configurations): row 0 of the medians, then of the resamples. `measured`:
@@ -100,18 +100,18 @@ def steps_of_rates(
     return steps(job, [item.setup for item in configurations], given).total
 
 
-def steps_of_times(measured: Sequence[Column], seed: int) -> Array:
+def steps_of_times(measured: Sequence[RepeatedValues], seed: int) -> Array:
     """As `steps_of_rates`, of steps that were timed (s)."""
     drawn = _drawn(measured, seed)
     return np.stack([_medians(column, drawn) for column in measured], axis=1)
 
 
-def _drawn(columns: Sequence[Column], seed: int) -> NDArray[np.int16]:
+def _drawn(columns: Sequence[RepeatedValues], seed: int) -> NDArray[np.int16]:
     """How often each repetition is in each resample, the same for all columns."""
     return weights(1 + max(max(column.repetitions) for column in columns), seed)
 
 
-def _medians(column: Column, drawn: NDArray[np.int16]) -> Array:
+def _medians(column: RepeatedValues, drawn: NDArray[np.int16]) -> Array:
     values, groups = np.asarray(column.values, dtype=float), np.asarray(column.repetitions, dtype=np.int64)
     return medians(values, groups, drawn)
 

@@ -23,7 +23,7 @@ from elbowroom.models.curves import STREAMS, Shape
 from elbowroom.models.document import Document
 from elbowroom.models.load import NORMAL_90
 from elbowroom.models.predict import FittedModel
-from elbowroom.profile.analysis import Analysis
+from elbowroom.profile.analysis import Analysis, Floats
 from elbowroom.profile.spans import union
 from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
@@ -44,7 +44,7 @@ class NodeTimes(msgspec.Struct, frozen=True, kw_only=True):
         return self.both / possible if possible > 0 else 0.0
 
 
-class Bandwidths(msgspec.Struct, frozen=True, kw_only=True):
+class PairBandwidths(msgspec.Struct, frozen=True, kw_only=True):
     """Of computation and messages, alone and together, in one unit; numbers, or (D,) of each draw."""
 
     comp_alone: Floats
@@ -78,12 +78,14 @@ def node_times(analysis: Analysis, begin: float = 0.0, end: float | None = None)
     return result
 
 
-def changed_time(times: NodeTimes, now: Bandwidths, then: Bandwidths, *, overlaps: bool = True) -> Floats:
+def changed_time(
+    times: NodeTimes, now: PairBandwidths, then: PairBandwidths, *, overlaps: bool = True
+) -> Floats:
     """The node's time (s) with the bandwidths of `then`, for each draw; `overlaps`: both sides still do.
 
     UsageError for a bandwidth that is not above 0.
     """
-    for name in Bandwidths.__struct_fields__:
+    for name in PairBandwidths.__struct_fields__:
         for values in (getattr(now, name), getattr(then, name)):
             if not (np.all(np.asarray(values) > 0) and np.all(np.isfinite(values))):
                 raise UsageError(
@@ -110,7 +112,7 @@ def changed_time(times: NodeTimes, now: Bandwidths, then: Bandwidths, *, overlap
     return result
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class ChangeEffect(msgspec.Struct, frozen=True, kw_only=True):
     """One change: the program's time with it, s, and relative to now (-0.1: 10 % shorter), with 90 %
     intervals of the model; None, with the `reason`, where that cannot be answered.
     """
@@ -137,26 +139,26 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     computation_s: float
     network_s: float
     both_s: float
-    changes: tuple[Change, ...]
+    changes: tuple[ChangeEffect, ...]
 
 
 Key = tuple[str, Hashable]
 
 
-class _Keyed(Bandwidths, frozen=True, kw_only=True):
+class _Keyed(PairBandwidths, frozen=True, kw_only=True):
     """Bandwidths that know what they belong to: alone to cores or messages, together to the load."""
 
     keys: tuple[Key, ...] = ()
 
 
-def _shifted(bandwidths: Bandwidths, key: Key, error: float) -> Bandwidths:
+def _shifted(bandwidths: PairBandwidths, key: Key, error: float) -> PairBandwidths:
     """With that error of the bandwidth that belongs to `key`, if it has it."""
     if not isinstance(bandwidths, _Keyed) or key not in bandwidths.keys:
         return bandwidths
     return msgspec.structs.replace(bandwidths, **{key[0]: getattr(bandwidths, key[0]) * np.exp(error)})
 
 
-class _Case(NamedTuple):
+class _ProgramOnNode(NamedTuple):
     """A program on one node of a machine."""
 
     model: Document
@@ -202,22 +204,22 @@ def present_setup(cores: int, comp_node: int, comm_node: int, shape: Shape) -> S
 
 def changes_of(
     times: NodeTimes, now: Setup, model: Document, *, size: int | None = None, fewer_cores: int | None = None
-) -> tuple[Change, ...]:
+) -> tuple[ChangeEffect, ...]:
     """The changes of a program with these times that runs as `now` says, with messages of `size` (None: the
     model's).
     """
-    case = _Case(model, times, now, size)
+    case = _ProgramOnNode(model, times, now, size)
     return (*_fewer(case, fewer_cores), _near(case), _without_overlap(case))
 
 
-def _fewer(case: _Case, given: int | None) -> tuple[Change, ...]:
+def _fewer(case: _ProgramOnNode, given: int | None) -> tuple[ChangeEffect, ...]:
     """With fewer computing cores: bound by memory as the model's kernel is, and by the cores."""
     cores, fewer = case.now.cores + case.now.cores_other, given or 1
     name = f"{plural(fewer, 'computing core')} fewer"
     if fewer >= cores:
         reason = f"{cores} core{'s compute' if cores > 1 else ' computes'} now"
         if given is None:
-            return (Change(name=name, reason=f"{reason} (--cores N says how many)"),)
+            return (ChangeEffect(name=name, reason=f"{reason} (--cores N says how many)"),)
         raise UsageError(
             f"is too many: {reason}", field="fewer_cores", value=fewer, hint="give fewer, or --cores N"
         )
@@ -231,45 +233,45 @@ def _fewer(case: _Case, given: int | None) -> tuple[Change, ...]:
     )
 
 
-def _plain(comp: float) -> Bandwidths:
+def _plain(comp: float) -> PairBandwidths:
     """Of a computation that shares nothing with messages."""
     comp_rate, comm_rate = np.array([comp]), np.array([1.0])
-    return Bandwidths(
+    return PairBandwidths(
         comp_alone=comp_rate, comm_alone=comm_rate, comp_together=comp_rate, comm_together=comm_rate
     )
 
 
-def _near(case: _Case) -> Change:
+def _near(case: _ProgramOnNode) -> ChangeEffect:
     name, nic = "messages' data near the NIC", case.model.machine.nic_node
     if nic is None:
-        return Change(name=name, reason="the model does not know the NUMA node of the NIC")
+        return ChangeEffect(name=name, reason="the model does not know the NUMA node of the NIC")
     if nic == case.now.comm_node:
-        return Change(name=name, reason=f"it is: node {nic}")
+        return ChangeEffect(name=name, reason=f"it is: node {nic}")
     return _changed(case, f"{name} (node {nic})", msgspec.structs.replace(case.now, comm_node=nic))
 
 
-def _without_overlap(case: _Case) -> Change:
+def _without_overlap(case: _ProgramOnNode) -> ChangeEffect:
     return _changed(case, "without overlap", case.now, overlaps=False)
 
 
-def _changed(case: _Case, name: str, setup: Setup, *, overlaps: bool = True) -> Change:
+def _changed(case: _ProgramOnNode, name: str, setup: Setup, *, overlaps: bool = True) -> ChangeEffect:
     """With another setup; n/a where the model has no answer for it."""
     try:
         (now, errors), (then, other) = case.bandwidths(case.now), case.bandwidths(setup)
     except UsageError as error:
-        return Change(name=name, reason=error.message)
+        return ChangeEffect(name=name, reason=error.message)
     return _change(case, name, now, then, errors | other, overlaps=overlaps)
 
 
 def _change(
-    case: _Case,
+    case: _ProgramOnNode,
     name: str,
-    now: Bandwidths,
-    then: Bandwidths,
+    now: PairBandwidths,
+    then: PairBandwidths,
     errors: dict[Key, float],
     *,
     overlaps: bool = True,
-) -> Change:
+) -> ChangeEffect:
     """Row 0 of the draws is the best fit. What the model cannot follow is an error of each bandwidth by
     itself; those that both setups share have one error.
     """
@@ -281,7 +283,7 @@ def _change(
     half = NORMAL_90 * np.sqrt(variance)
     low, value, high = (float(np.exp(logs[0] + sign * half)) for sign in (-1, 0, 1))
     total = case.times.total
-    return Change(
+    return ChangeEffect(
         name=name,
         then_s=Interval(value=value, low=low, high=high),
         change=Interval(value=value / total - 1, low=low / total - 1, high=high / total - 1),

@@ -24,7 +24,7 @@ GIGA = 1e9
 MOST_BLOCK = 1_000_000
 
 
-class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
+class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of each kernel on one core, for tiles of `block` rows: what `factorizations-inline times`
     prints.
     """
@@ -57,7 +57,7 @@ class FactorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     columns: int
     grid: tuple[int, int]
-    times: StepTimes
+    times: KernelTimes
     workers: int
     bandwidth: float
     latency: float
@@ -120,7 +120,7 @@ class SimulatedFactorization(msgspec.Struct, frozen=True, kw_only=True):
 
 
 STEP_TIMES_FORMAT = DocumentFormat(
-    kind=StepTimes,
+    kind=KernelTimes,
     schema="elbowroom/step-times",
     version=1,
     name="times",
@@ -128,7 +128,7 @@ STEP_TIMES_FORMAT = DocumentFormat(
 )
 
 
-def read_step_times(file: str | Path) -> StepTimes:
+def read_step_times(file: str | Path) -> KernelTimes:
     """The times that `factorizations-inline times` printed into a file. UsageError where they are none."""
     return STEP_TIMES_FORMAT.read(Path(file))
 

@@ -26,7 +26,7 @@ MICRO = 1e6
 """us in a second."""
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class BenchCase(msgspec.Struct, frozen=True, kw_only=True):
     """`size` bytes from rank 0 to ranks 1 to `recipients`, `repeat` times; `segment` and `window` in bytes, 0
     for whole messages and the library's window. `priorities` are alike, or rise with the rank as in Fig. 4.5
     of the thesis. `speeds`: of each rank's link, relative to each other; none: all alike.
@@ -169,10 +169,10 @@ def cases(
     segment: int = 0,
     repeat: int = 5,
     rising: bool = False,
-) -> list[Case]:
+) -> list[BenchCase]:
     """All combinations."""
     return [
-        Case(
+        BenchCase(
             size=size,
             recipients=count,
             tree=tree,
@@ -192,7 +192,7 @@ def summary(seconds: Sequence[float]) -> Time:
     return Time(median=interval.median, low=interval.low, high=interval.high)
 
 
-def entries(requested: Sequence[Case], measured: Measured) -> Iterator[BroadcastEntry]:
+def entries(requested: Sequence[BenchCase], measured: Measured) -> Iterator[BroadcastEntry]:
     """A line for each case, which was measured beside MPI."""
     beside = {(one.size, one.recipients): one for one in measured.beside}
     for case, times in zip(requested, measured.cases, strict=True):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 
 from elbowroom import __version__
-from elbowroom.cli.options import SETTINGS, Group
+from elbowroom.cli.options import SETTINGS, CommandGroup
 
 COMMANDS = {
     "doctor": ("doctor", "Check this machine, with a hint for each problem."),
@@ -144,19 +144,19 @@ class Commands(Mapping[str, click.Command]):
         return len(self._places)
 
 
-_groups: dict[str, Group] = {}
+_groups: dict[str, CommandGroup] = {}
 
 
-def _group(name: str) -> Group:
+def _group(name: str) -> CommandGroup:
     """The group of that name, made once."""
     if name not in _groups:
         entry = GROUPS[name]
-        created = _groups[name] = Group(name, help=entry.help, default_command=entry.default)
+        created = _groups[name] = CommandGroup(name, help=entry.help, default_command=entry.default)
         created.commands = Commands(entry.places, name)  # type: ignore[assignment]  # nothing is added to it
     return _groups[name]
 
 
-class Root(Group):
+class Root(CommandGroup):
     """Lists the commands by goal, as wide as the terminal, without importing them."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

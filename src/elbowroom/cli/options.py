@@ -159,7 +159,7 @@ STARTERS = {"trace": "trace record", "nic": "nic run --bandwidth RATE"}
 """What starts a program, by the group behind which a program is typed."""
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """Lists commands in the order of a first visit; shows its help where no command is given.
 
     `default_command`: the command that words which name none are for.

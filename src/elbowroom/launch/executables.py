@@ -19,8 +19,8 @@ from elbowroom.broadcast.factorizations import (
     INNER_BLOCK,
     STEPS,
     FactorizationRequest,
+    KernelTimes,
     SimulatedFactorization,
-    StepTimes,
 )
 from elbowroom.broadcast.network import Network
 from elbowroom.broadcast.simulated import PLATFORMS, BroadcastRequest, SimulatedBroadcast, usual_segment
@@ -38,7 +38,7 @@ PATIENCE_S = 1800.0
 Answer = TypeVar("Answer")
 
 
-class Job(NamedTuple):
+class JobLaunch(NamedTuple):
     """Where the ranks run: `launcher` as `run --launcher` names it (None: that of the allocation, or local),
     `mpi` as `find_mpi` does.
     """
@@ -64,7 +64,7 @@ class _Refused(msgspec.Struct):
 
 def run_bench(
     bench: Bench,
-    job: Job,
+    job: JobLaunch,
     request: Mapping[str, Any],
     answer: type[Answer],
     adapt: Callable[[Launch], Launch] = lambda launch: launch,
@@ -99,7 +99,7 @@ def run_bench(
     raise UsageError(refused.error)
 
 
-def bench_launch(bench: Bench, job: Job) -> Launch:
+def bench_launch(bench: Bench, job: JobLaunch) -> Launch:
     """The command line that starts the program's ranks."""
     mpi = find_mpi(job.mpi)
     name = job.launcher or ("mpiexec" if job.hosts or job.hostfile else detect(os.environ))
@@ -126,8 +126,8 @@ BROADCAST_BENCH = Bench("broadcast-bench", build.broadcast_bench, "broadcasts")
 
 
 def measure_broadcasts(
-    cases: Sequence[measured.Case],
-    job: Job,
+    cases: Sequence[measured.BenchCase],
+    job: JobLaunch,
     *,
     beside: bool = True,
     latency: Mapping[str, int] | None = None,
@@ -148,16 +148,16 @@ NETWORK_BENCH = Bench("network-bench", build.network_bench, "the network")
 
 
 def measure_network(
-    cases: Sequence[curve.Case],
-    job: Job,
+    cases: Sequence[curve.MessageCase],
+    job: JobLaunch,
     *,
     repeat: int,
     seconds: float,
     adapt: Callable[[Launch], Launch] = lambda launch: launch,
-) -> curve.MeasuredCases:
+) -> curve.CalibrationTimes:
     """Measures all cases `repeat` times in turns, each for `seconds`. Errors: those of `run_bench`."""
     request = {"cases": cases, "repeat": repeat, "seconds": seconds}
-    return run_bench(NETWORK_BENCH, job, request, curve.MeasuredCases, adapt)
+    return run_bench(NETWORK_BENCH, job, request, curve.CalibrationTimes, adapt)
 
 
 def _answer_of(
@@ -345,13 +345,13 @@ def times_command(block: int) -> list[str]:
     return [str(build.application("factorizations-inline")), "times", f"--block={block}"]
 
 
-def time_steps(block: int) -> StepTimes:
+def time_steps(block: int) -> KernelTimes:
     """The least times of some repetitions, for tiles of `block` rows. MachineError where the program cannot
     be built, or fails.
     """
     return _answer_of(
         times_command(block),
-        StepTimes,
+        KernelTimes,
         name="factorizations-inline",
         subject="the program",
         patience=STEPS_PATIENCE_S,

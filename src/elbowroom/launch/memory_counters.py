@@ -37,7 +37,7 @@ _CONTROLLERS = re.compile(r"(uncore_imc|amd_umc)_\d+")
 _CAS = ("cas_count_read", "cas_count_write")
 
 
-class Reader(Protocol):
+class CounterReader(Protocol):
     """A counter that is open."""
 
     def __call__(self) -> float | None:
@@ -47,7 +47,7 @@ class Reader(Protocol):
 class Opener(Protocol):
     """Opens an event of perf_event_open(2); OSError where it cannot be counted."""
 
-    def __call__(self, kind: int, config: int, cpu: int | None) -> Reader:
+    def __call__(self, kind: int, config: int, cpu: int | None) -> CounterReader:
         """On one CPU, everything there; None: of this process and those that it starts."""
 
 
@@ -71,7 +71,7 @@ def find_counters(root: Path = Path("/"), opener: Opener | None = None) -> Count
     return "; ".join(reasons)
 
 
-def open_event(kind: int, config: int, cpu: int | None) -> Reader:
+def open_event(kind: int, config: int, cpu: int | None) -> CounterReader:
     """perf_event_open(2), with what the kernel counted scaled up if the event shared its register."""
     number = _SYSCALLS.get(platform.machine())
     if number is None:
@@ -166,7 +166,7 @@ def _controllers(root: Path, opened: Opener) -> Counters | str:
     ]
     if not folders:
         return "the kernel has no counters of memory controllers"
-    readers: list[Reader] = []
+    readers: list[CounterReader] = []
     try:
         for folder in folders:
             kind = int(_text(folder / "type"))
@@ -185,7 +185,7 @@ def _misses(_root: Path, opened: Opener) -> Counters | str:
     return Counters("last-level cache misses", "job", _summed([reader]))
 
 
-def _summed(readers: Sequence[Reader]) -> Callable[[], float | None]:
+def _summed(readers: Sequence[CounterReader]) -> Callable[[], float | None]:
     def read() -> float | None:
         values = [reader() for reader in readers]
         return LINE * sum(value for value in values if value is not None) if None not in values else None

@@ -25,7 +25,7 @@ AGREEMENTS = "agreement-*"
 """Folders of a profile in which the processes of a job agreed on who is profiled; not needed afterwards."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ProfilerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the profiler in each process: `records` of 32 B, a power of two, of which the latest are
     kept.
     """
@@ -46,7 +46,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(
-    words: Sequence[str], settings: Settings, mpi: str | None = None, emulated: NicSettings | None = None
+    words: Sequence[str],
+    settings: ProfilerSettings,
+    mpi: str | None = None,
+    emulated: NicSettings | None = None,
 ) -> RecordedCommand:
     """The command that runs `words` and profiles them.
 

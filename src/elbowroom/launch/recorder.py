@@ -87,7 +87,7 @@ class Preloaded(Protocol):
         """The file of what is preloaded."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class RecorderSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the recorder in each process.
 
     `categories`: None for all; `without`: types of events that are not recorded; `bytes` and `text_bytes`:

@@ -271,7 +271,7 @@ class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     record: dict[str, Any]
 
 
-class Replay:
+class RecordedConversation:
     """A conversation with a recording: same requests, same answers, at once.
 
     What is not in the recording (other points, more repetitions) is answered as `failed` with that reason.

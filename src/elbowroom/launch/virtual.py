@@ -14,7 +14,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.points.point import Point
 from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
-from elbowroom.virtual.cluster import Cluster
+from elbowroom.virtual.cluster import SimulatedCluster
 from elbowroom.virtual.definition import TRUTHS, Definition, TruthName, decode
 from elbowroom.virtual.machines import MACHINES, generic, simulated
 
@@ -103,7 +103,7 @@ class VirtualCluster:
     """A conversation with an application on a cluster of virtual machines."""
 
     def __init__(self, machine: VirtualMachine, point: Point) -> None:
-        self._cluster = Cluster(machine, point)
+        self._cluster = SimulatedCluster(machine, point)
         self._first: Unit | None = None
         self.hello = machine.hello(self._cluster.volumes.parts)
 

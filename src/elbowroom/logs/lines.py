@@ -60,7 +60,7 @@ def clean(text: str) -> list[Line]:
     return [Line(number, line, number < len(raw)) for number, line in enumerate(raw, start=1)]
 
 
-class Section:
+class LogSection:
     """The lines of a log from one where a benchmark begins; an importer takes them one by one.
 
     `ends` says whether another benchmark begins at a line: the section ends before it.

@@ -13,7 +13,7 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.files import read_document
-from elbowroom.logs.lines import Line, Section, clean
+from elbowroom.logs.lines import Line, LogSection, clean
 from elbowroom.logs.table import Table
 from elbowroom.plugins import Registry
 
@@ -29,7 +29,7 @@ class Importer(msgspec.Struct, frozen=True):
     name: str
     title: str
     starts: re.Pattern[str]
-    read: Callable[[Section], Iterable[Table]]
+    read: Callable[[LogSection], Iterable[Table]]
     sample: str
     continues: re.Pattern[str] | None = None
     """Lines that match `starts` and continue a section that has begun."""
@@ -87,7 +87,7 @@ def parse_log(text: str, source: str, known: Sequence[Importer] | None = None) -
                 ignored.append(lines[position].number)
             position += 1
             continue
-        section = Section(importer.name, lines, position, source, partial(_ends, importer, importer_at))
+        section = LogSection(importer.name, lines, position, source, partial(_ends, importer, importer_at))
         tables += importer.read(section)
         position = max(section.position, position + 1)
     if not tables:

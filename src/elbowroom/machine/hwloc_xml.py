@@ -87,7 +87,7 @@ class Element:
         return next((above for above in self.ancestors() if above.type == kind), None)
 
 
-class Document(NamedTuple):
+class HwlocDocument(NamedTuple):
     """A parsed topology, what errors call it, and the hint that they give. `from_file`: its lines are those
     of the file that errors name.
     """
@@ -108,7 +108,7 @@ class Document(NamedTuple):
         return UsageError(f"{where}{message}", field="topology", value=self.name, hint=self.hint)
 
 
-def parse_topology(source: Path | str) -> Document:
+def parse_topology(source: Path | str) -> HwlocDocument:
     """The elements of a topology of any version; a file, or the text itself when it starts with `<`.
 
     UsageError where it cannot be read, is not XML, or is other XML.
@@ -119,7 +119,7 @@ def parse_topology(source: Path | str) -> Document:
     return parse_xml(str(source), data)
 
 
-def parse_xml(name: str, text: bytes) -> Document:
+def parse_xml(name: str, text: bytes) -> HwlocDocument:
     """The same of bytes; `name` is what errors call them."""
     # Of a file that breaks off, the version is known all the same.
     hint = V2_HINT if re.search(rb"<topology\s[^<>]*version=[\"']3", text[:4096]) else HINT
@@ -164,13 +164,13 @@ def parse_xml(name: str, text: bytes) -> Document:
         ) from error
     except (LookupError, ValueError) as error:  # of the encoding
         raise refuse(f"not XML ({error})") from error
-    document = Document(name, root[0], hint)
+    document = HwlocDocument(name, root[0], hint)
     if root[0].tag not in ("topology", "root"):
         raise document.error(f"this is <{root[0].tag}>, not hwloc's <topology>", root[0])
     return document
 
 
-def check_numbers(document: Document) -> None:
+def check_numbers(document: HwlocDocument) -> None:
     """UsageError for numbers and sets of bits that no machine has: on some, libhwloc loops."""
     elements = [document.root]
     while elements:
@@ -191,7 +191,7 @@ def check_numbers(document: Document) -> None:
                 raise document.error(f"{element.type} has {name} {shown!r}, not a set of bits", element)
 
 
-def text_for_hwloc2(document: Document) -> str:
+def text_for_hwloc2(document: HwlocDocument) -> str:
     """The topology as XML that hwloc 2 reads: of version 3, what differs is rewritten."""
     if document.version.split(".")[0] == "3":
         _rewrite_version_3(document.root)

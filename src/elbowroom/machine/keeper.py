@@ -18,7 +18,7 @@ from typing import IO, Any
 import msgspec
 
 from elbowroom.errors import MachineError
-from elbowroom.machine.frequencies import Frequencies, Settings
+from elbowroom.machine.frequencies import Frequencies, FrequencySettings
 
 _SOURCE = Path(__file__).parents[2]
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from elbowroom.machine.keeper import main; main()"
@@ -47,7 +47,7 @@ def serve(requests: Iterable[bytes], answers: IO[bytes], frequencies: Frequencie
             try:
                 frequencies.restore()
                 changed = held.enter_context(
-                    frequencies.constant(msgspec.json.decode(line, type=Settings, strict=True))
+                    frequencies.constant(msgspec.json.decode(line, type=FrequencySettings, strict=True))
                 )
             except MachineError as error:
                 answer["error"] = _error(error)

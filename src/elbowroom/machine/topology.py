@@ -43,7 +43,7 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
     cores: tuple[int, ...]
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectKind(msgspec.Struct, frozen=True, kw_only=True):
     """Cores or NUMA nodes of one kind on a machine that has several, and what hwloc calls it."""
 
     name: str
@@ -85,8 +85,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     frequency_ranges: dict[str, tuple[int, int]] = {}
     governors: tuple[str, ...] = ()
     refused: dict[str, str] = {}
-    core_kinds: tuple[Kind, ...] = ()
-    memory_kinds: tuple[Kind, ...] = ()
+    core_kinds: tuple[ObjectKind, ...] = ()
+    memory_kinds: tuple[ObjectKind, ...] = ()
     assumed: tuple[str, ...] = ()
 
     @property

@@ -138,7 +138,7 @@ def phases_seconds(entry: Entry) -> float | None:
     return (max(times) - min(times)) * 1e-9 if times else None
 
 
-class Schedule:
+class BudgetSchedule:
     """The courses of a run's groups within one budget."""
 
     def __init__(self, folder: RunFolder, prepared: Prepared, clock: BudgetClock) -> None:

@@ -21,9 +21,9 @@ from elbowroom.experiments.plans import decode
 from elbowroom.launch import launchers
 from elbowroom.launch.session import Conversation, SessionLost, error_of
 from elbowroom.machine import keeper
-from elbowroom.measure.budgets import BudgetClock, InOrder, Schedule, allowance
+from elbowroom.measure.budgets import BudgetClock, BudgetSchedule, InOrder, allowance
 from elbowroom.measure.manifest import (
-    Clocks,
+    CpuTimes,
     Tell,
     locked,
     look,
@@ -123,7 +123,7 @@ def resume(
 def _measure(loop: Loop, clock: BudgetClock, tell: Tell) -> Results:
     """Goes through the groups, then seals, judges and reports."""
     folder, prepared = loop.folder, loop.prepared
-    schedule = Schedule(folder, prepared, clock) if prepared.budget else None
+    schedule = BudgetSchedule(folder, prepared, clock) if prepared.budget else None
     with stopped_by_signals(folder.path):
         with loop.part(), _progress(loop, clock, tell) as bar:
             for number, group in enumerate(prepared.groups):
@@ -301,7 +301,7 @@ class Loop:
         self.close()
         self._close_part(manifest, start, clocks)
 
-    def _close_part(self, manifest: Manifest, start: float, clocks: Clocks) -> None:
+    def _close_part(self, manifest: Manifest, start: float, clocks: CpuTimes) -> None:
         if not self._units:
             return
         source, during = self.source, dict[str, Any]()

@@ -38,7 +38,7 @@ _FIELD = "apps.command"
 _TAIL = 300
 
 
-class _Shared(Format[SharedTime, tuple[int, str, str, str]]):
+class _SharedTimes(Format[SharedTime, tuple[int, str, str, str]]):
     """A line for each measurement."""
 
     def key(self, line: SharedTime) -> tuple[int, str, str, str]:
@@ -51,7 +51,7 @@ class _Shared(Format[SharedTime, tuple[int, str, str, str]]):
         return f"repetition {line.repetition} of {line.application}{beside} ({line.mode})"
 
 
-_SHARED = _Shared(SharedTime, header=False)
+_SHARED = _SharedTimes(SharedTime, header=False)
 
 
 def measure_colocation(
@@ -94,11 +94,11 @@ def measure_colocation(
 
 def _measured(apps: Applications, turn: Turn, seed: int, patience: float | None) -> SharedTime:
     started = time.monotonic()
-    first, second = _Runs(), _Runs()
+    first, second = _RunTimes(), _RunTimes()
     with shared_environment(apps, turn.mode, os.environ) as env:
         if turn.second is None:
             finished = run_program(apps.words(turn.first, turn.mode), patience, env=env, field=_FIELD)
-            first = _Runs((apps.seconds(turn.first, finished.stdout, finished.wall_s),))
+            first = _RunTimes((apps.seconds(turn.first, finished.stdout, finished.wall_s),))
         else:
             offset = random.Random(f"{seed} {turn.key}").uniform(0, LONGEST_OFFSET)
             first, second = _share(apps, (turn.first, turn.second), env, offset, patience)
@@ -115,7 +115,7 @@ def _measured(apps: Applications, turn: Turn, seed: int, patience: float | None)
     )
 
 
-class _Running(NamedTuple):
+class _RunningJob(NamedTuple):
     """A job that is under way."""
 
     process: subprocess.Popen[bytes]
@@ -123,28 +123,28 @@ class _Running(NamedTuple):
     started: float
 
 
-class _Window(NamedTuple):
+class _BusyTime(NamedTuple):
     """When a run did what its seconds count, on the monotonic clock."""
 
     begin: float
     end: float
 
-    def beside(self, others: Sequence[_Window]) -> float:
+    def beside(self, others: Sequence[_BusyTime]) -> float:
         """The share of it that these cover, which do not overlap each other."""
         covered = sum(max(0.0, min(self.end, one.end) - max(self.begin, one.begin)) for one in others)
         return min(1.0, covered / (self.end - self.begin))
 
 
-class _Job:
+class _RepeatedJob:
     """An application that shares its nodes, run again and again."""
 
     def __init__(self, apps: Applications, name: str, number: int, env: dict[str, str]) -> None:
         self.seconds: list[float] = []
-        self.windows: list[_Window] = []
+        self.windows: list[_BusyTime] = []
         self._started = 0.0
         self._apps, self._name, self._env = apps, name, env
         self._words = apps.words(name, "shared", number)
-        self._running: _Running | None = None
+        self._running: _RunningJob | None = None
         self._handle = -1
 
     def start(self) -> int:
@@ -162,7 +162,7 @@ class _Job:
                 env=self._env,
             )
             stack.pop_all()
-        self._running = _Running(process, output, time.monotonic())
+        self._running = _RunningJob(process, output, time.monotonic())
         self._handle = os.pidfd_open(process.pid)
         return self._handle
 
@@ -186,15 +186,15 @@ class _Job:
         seconds = self._apps.seconds(self._name, printed, ended - started)
         self.seconds.append(seconds)
         # What a launcher and MPI_Init take comes first.
-        self.windows.append(_Window(max(started, ended - seconds), ended))
+        self.windows.append(_BusyTime(max(started, ended - seconds), ended))
         self._started = self.windows[-1].begin - started
 
-    def unfinished(self) -> list[_Window]:
+    def unfinished(self) -> list[_BusyTime]:
         """The run that is under way, if it has started to count, as its last one did."""
         if self._running is None:
             return []
         begin, now = self._running.started + self._started, time.monotonic()
-        return [_Window(begin, now)] if begin < now else []
+        return [_BusyTime(begin, now)] if begin < now else []
 
     def stop(self) -> None:
         """Ends it with all that it started."""
@@ -205,7 +205,7 @@ class _Job:
             self._running = None
 
 
-class _Runs(NamedTuple):
+class _RunTimes(NamedTuple):
     """Seconds of runs, and the share of each that was beside a run of the other application."""
 
     seconds: tuple[float, ...] = ()
@@ -214,9 +214,9 @@ class _Runs(NamedTuple):
 
 def _share(
     apps: Applications, names: tuple[str, str], env: dict[str, str], offset: float, patience: float | None
-) -> tuple[_Runs, _Runs]:
+) -> tuple[_RunTimes, _RunTimes]:
     """The complete runs of both."""
-    jobs = [_Job(apps, name, number, env) for number, name in enumerate(names)]
+    jobs = [_RepeatedJob(apps, name, number, env) for number, name in enumerate(names)]
     waiter = select.poll()
     by_handle = {}
     deadline = None if patience is None else time.monotonic() + patience
@@ -244,7 +244,7 @@ def _share(
                     by_handle[handle] = job
                     waiter.register(handle, select.POLLIN)
         runs = [
-            _Runs(
+            _RunTimes(
                 tuple(job.seconds),
                 tuple(window.beside([*other.windows, *other.unfinished()]) for window in job.windows),
             )

@@ -17,7 +17,7 @@ from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import LAUNCHERS, build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
 from elbowroom.launch.session import Session
-from elbowroom.machine.doctor import Diagnosis, Facts, MpiLauncher
+from elbowroom.machine.doctor import DoctorLine, HostFacts, MpiLauncher
 from elbowroom.machine.frequencies import Frequencies
 from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.identity import node_distances
@@ -47,7 +47,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
 Answer = TypeVar("Answer")
 
 
-def gather(probe: Path | None = None, mpi: str | None = None) -> Facts:
+def gather(probe: Path | None = None, mpi: str | None = None) -> HostFacts:
     """All facts of this machine. `probe` None: the one for `mpi` (as `--mpi`), built now if it must be."""
     restored = _restored()
     library = _attempt(lambda: find_mpi(mpi))
@@ -55,7 +55,7 @@ def gather(probe: Path | None = None, mpi: str | None = None) -> Facts:
     state = _fallback_state() if isinstance(built, Failure) else _probe_output(built, "state")
     if isinstance(state, Failure):
         state = _fallback_state()
-    return Facts(
+    return HostFacts(
         probe=built if isinstance(built, Failure) else str(built),
         mpi=_launched(library, built),
         machine=_machine(built, known(state, "memory_kernel")),
@@ -165,8 +165,8 @@ def _hello(mpi: Mpi, probe: Path) -> dict[str, Any]:
     return session.hello
 
 
-def plugin_problems() -> list[Diagnosis]:
+def plugin_problems() -> list[DoctorLine]:
     """A line for each plug-in that cannot be used."""
     hint = "update the package, or uninstall it"
     problems = (problem for registry in REGISTRIES for problem in registry.problems())
-    return [Diagnosis(name="plug-ins", status="warn", text=problem, hint=hint) for problem in problems]
+    return [DoctorLine(name="plug-ins", status="warn", text=problem, hint=hint) for problem in problems]

@@ -40,7 +40,7 @@ here.
 """
 
 
-class Clocks(msgspec.Struct, frozen=True, kw_only=True):
+class CpuTimes(msgspec.Struct, frozen=True, kw_only=True):
     """CPU seconds of the whole host and of this process with its ended children, at one time."""
 
     wall: float
@@ -48,16 +48,16 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True):
     own: float
 
 
-def look() -> Clocks:
+def look() -> CpuTimes:
     """The clocks now; `busy` is None where /proc/stat cannot be read."""
     own = sum(
         usage.ru_utime + usage.ru_stime
         for usage in (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
     )
-    return Clocks(wall=time.monotonic(), busy=_busy(), own=own)
+    return CpuTimes(wall=time.monotonic(), busy=_busy(), own=own)
 
 
-def others_busy(before: Clocks, after: Clocks) -> float | None:
+def others_busy(before: CpuTimes, after: CpuTimes) -> float | None:
     """Cores kept busy by others between two looks; None where unknown.
 
     Children count once they have ended, so the probe must be closed before the second look.

@@ -20,7 +20,7 @@ import msgspec
 from elbowroom.advise.advice import ADVICE_FORMAT, Advice
 from elbowroom.advise.job import AXES, Setup
 from elbowroom.advise.setups import comm_socket, differing
-from elbowroom.advise.verification import Column, Compared, compare, compared_with, steps_of_times
+from elbowroom.advise.verification import Compared, RepeatedValues, compare, compared_with, steps_of_times
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch.processes import Finished, run_program
 from elbowroom.measure.manifest import Tell
@@ -43,7 +43,7 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
 
 
-class _Runs(Format[Timed, tuple[int, int]]):
+class _TimedRuns(Format[Timed, tuple[int, int]]):
     """The lines of a journal of times: one for each run of the program."""
 
     def key(self, line: Timed) -> tuple[int, int]:
@@ -55,7 +55,7 @@ class _Runs(Format[Timed, tuple[int, int]]):
         return f"run {line.repetition} of the {('present', 'advised')[line.which]} configuration"
 
 
-_RUNS = _Runs(Timed, header=False)
+_RUNS = _TimedRuns(Timed, header=False)
 
 
 def commands(advice: Advice, document: Document) -> tuple[list[str], list[str]]:
@@ -176,9 +176,9 @@ def _same(advice: Advice, out: Path) -> None:
         )
 
 
-def _column(done: Sequence[Timed], which: int) -> Column:
+def _column(done: Sequence[Timed], which: int) -> RepeatedValues:
     chosen = [one for one in done if one.which == which]
-    return Column([one.seconds for one in chosen], [one.repetition for one in chosen])
+    return RepeatedValues([one.seconds for one in chosen], [one.repetition for one in chosen])
 
 
 def _seconds(advice: Advice, finished: Finished) -> float:

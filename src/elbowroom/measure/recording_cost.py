@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import trace_reader
 from elbowroom.launch.processes import run_program
-from elbowroom.launch.recorder import DEFAULT_BYTES, Settings, default_bytes, prepare
+from elbowroom.launch.recorder import DEFAULT_BYTES, RecorderSettings, default_bytes, prepare
 from elbowroom.measure.timed_commands import Outcome, Turn, last_number, printed, run_in_turns
 from elbowroom.trace.activity import read_events
 from elbowroom.trace.columns import TraceColumns
@@ -60,10 +60,10 @@ class RecordedProgram:
         value = done.wall_s if self.metric == WALL else number_printed(self.metric, done.stdout)
         return value, done.wall_s
 
-    def settings(self, **settings: object) -> Settings:
+    def settings(self, **settings: object) -> RecorderSettings:
         """Of a recorder of its own job."""
         where = str(self.directory)
-        return Settings(directory=where, job=secrets.randbits(63) + 1, bytes=self.buffer, **settings)  # type: ignore[arg-type]
+        return RecorderSettings(directory=where, job=secrets.randbits(63) + 1, bytes=self.buffer, **settings)  # type: ignore[arg-type]
 
     def recorded_nothing(self) -> MachineError:
         """What is said of a program whose first run left no event."""

@@ -18,7 +18,14 @@ from elbowroom.launch.executables import simulate
 from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
 from elbowroom.launch.mpi import find_mpi, refused_persistent, refused_progress, refused_threads, spec_of
-from elbowroom.launch.session import PREFIX, Conversation, ProgramSession, RecordedAnswer, Replay, Session
+from elbowroom.launch.session import (
+    PREFIX,
+    Conversation,
+    ProgramSession,
+    RecordedAnswer,
+    RecordedConversation,
+    Session,
+)
 from elbowroom.launch.virtual import VirtualCluster, VirtualProbe, load
 from elbowroom.machine.frequencies import GOVERNOR, Frequencies
 from elbowroom.machine.gpu import GpuFacts
@@ -347,7 +354,7 @@ class RecordedSource(_NothingStarted):
     def open(self, start: ProbeStart) -> Conversation:
         recorded = (RecordedAnswer(unit=entry.unit, record=entry.record) for entry in self._run.entries())
         manifest = self._run.manifest
-        return Replay({**manifest.hello, "kernels": list(manifest.kernels)}, recorded)
+        return RecordedConversation({**manifest.hello, "kernels": list(manifest.kernels)}, recorded)
 
 
 class VirtualSource(_NothingStarted):

@@ -17,7 +17,7 @@ import numpy as np
 from elbowroom.advise.advice import Advice, Configuration
 from elbowroom.advise.job import Job, JobStep, Setup
 from elbowroom.advise.setups import comm_socket
-from elbowroom.advise.verification import Column, Compared, compare, compared_with, steps_of_rates
+from elbowroom.advise.verification import Compared, RepeatedValues, compare, compared_with, steps_of_rates
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import write_atomically
 from elbowroom.machine.identity import SHAPE, check_same, difference
@@ -358,7 +358,7 @@ def _compared(folder: RunFolder, results: Results, advice: Advice, document: Doc
 Key = tuple[str, str, str]
 
 
-def _columns(folder: RunFolder) -> Mapping[Key, Column]:
+def _columns(folder: RunFolder) -> Mapping[Key, RepeatedValues]:
     """Samples by point, side and whether alone or together; void ones and closing baselines left out."""
     points = folder.manifest.points
     samples = collect(folder.entries(), points).samples
@@ -371,12 +371,12 @@ def _columns(folder: RunFolder) -> Mapping[Key, Column]:
         values, repetitions = by_key.setdefault(key, ([], []))
         values.append(float(samples.value[row]))
         repetitions.append(int(samples.repetition[row]))
-    return {key: Column(*columns) for key, columns in by_key.items()}
+    return {key: RepeatedValues(*columns) for key, columns in by_key.items()}
 
 
 def _streams(
-    columns: Mapping[Key, Column], point: Point, item: Configuration, scale: float
-) -> dict[str, Column]:
+    columns: Mapping[Key, RepeatedValues], point: Point, item: Configuration, scale: float
+) -> dict[str, RepeatedValues]:
     """The four streams of a configuration, MB/s as the model counts them; those together only where it
     overlaps.
     """
@@ -394,5 +394,5 @@ def _streams(
     return streams
 
 
-def _scaled(column: Column, factor: float) -> Column:
-    return Column([factor * value for value in column.values], column.repetitions)
+def _scaled(column: RepeatedValues, factor: float) -> RepeatedValues:
+    return RepeatedValues([factor * value for value in column.values], column.repetitions)

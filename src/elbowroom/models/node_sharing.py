@@ -50,7 +50,7 @@ from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
 
 
-class Cache(msgspec.Struct, frozen=True, kw_only=True):
+class SharedCache(msgspec.Struct, frozen=True, kw_only=True):
     """The last-level cache that both jobs use: bytes, ways, and whether random lines leave it."""
 
     size: int
@@ -72,7 +72,7 @@ CACHE_ROUNDS = 200
 """Until shares that depend on each other change by less than 0.001, mostly."""
 
 
-def hits(cache: Cache, distance: float) -> float:
+def hits(cache: SharedCache, distance: float) -> float:
     """Share of the lines that are still there with `distance` bytes between two uses, where the least
     recently used ones leave.
     """
@@ -82,7 +82,7 @@ def hits(cache: Cache, distance: float) -> float:
     return float(gammaincc(cache.ways, cache.ways * distance / cache.size))
 
 
-def hits_alone(cache: Cache, job: CacheUse) -> float:
+def hits_alone(cache: SharedCache, job: CacheUse) -> float:
     """Share of `reuse` that the cache serves when nobody else uses it."""
     if cache.random:
         return _random(cache, [job], [1.0])[0]
@@ -90,7 +90,7 @@ def hits_alone(cache: Cache, job: CacheUse) -> float:
 
 
 def hits_beside(
-    cache: Cache, job: CacheUse, other: CacheUse, pace: float = 1.0, others: float = 1.0
+    cache: SharedCache, job: CacheUse, other: CacheUse, pace: float = 1.0, others: float = 1.0
 ) -> float:
     """Share of `reuse` that the cache serves beside another job; `pace`, `others`: how fast both are, 1 as
     alone.
@@ -100,7 +100,7 @@ def hits_beside(
     return hits(cache, _distance(job, other, pace, others))
 
 
-def _random(cache: Cache, jobs: Sequence[CacheUse], paces: Sequence[float]) -> list[float]:
+def _random(cache: SharedCache, jobs: Sequence[CacheUse], paces: Sequence[float]) -> list[float]:
     """The shares of all jobs, from an empty cache on: misses take lines, and so cause misses."""
     served = [0.0 for _ in jobs]
     for _ in range(CACHE_ROUNDS):
@@ -234,7 +234,7 @@ def check_use(document: Document, use: NodeUse, *, field: str, name: str) -> Non
         )
 
 
-def share_node(document: Document, a: NodeUse, b: NodeUse, cache: Cache | None = None) -> Sharing:
+def share_node(document: Document, a: NodeUse, b: NodeUse, cache: SharedCache | None = None) -> Sharing:
     """Both jobs on one node of that machine. Without `cache`, or without a working set of one job, caches are
     left out.
     """
@@ -253,7 +253,7 @@ def _middle(ends: Sequence[Interval]) -> Interval:
     return Interval(value=math.sqrt(ends[0].value * ends[1].value), low=min(lows), high=max(highs))
 
 
-def _share(document: Document, a: NodeUse, b: NodeUse, cache: Cache | None) -> Sharing:
+def _share(document: Document, a: NodeUse, b: NodeUse, cache: SharedCache | None) -> Sharing:
     """With the cache that is given, or with none."""
     pair = (a, b)
     alone = tuple(hits_alone(cache, _cached(use)) if cache is not None else 1.0 for use in pair)

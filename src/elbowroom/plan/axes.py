@@ -10,7 +10,7 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
-from elbowroom.plan.file import Plan, Sweep
+from elbowroom.plan.file import Plan, PlanSweep
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.points.point import Expansion, Metric, Note, Point
 from elbowroom.quantities import plural
@@ -37,7 +37,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
         )
     points: dict[str, Point] = {}
     notes: dict[str, Note] = {}
-    for sweep in plan.sweeps or (Sweep(),):
+    for sweep in plan.sweeps or (PlanSweep(),):
         for item in _sweep(plan, sweep, machine):
             if isinstance(item, Note):
                 notes.setdefault(item.what, item)
@@ -74,7 +74,7 @@ def with_control(points: tuple[Point, ...]) -> tuple[Point, ...]:
     return (*points, control)
 
 
-def _sweep(plan: Plan, sweep: Sweep, machine: Machine) -> Iterator[Point | Note]:
+def _sweep(plan: Plan, sweep: PlanSweep, machine: Machine) -> Iterator[Point | Note]:
     kernels = sweep.kernels or plan.kernels
     cursors = sweep.cursors or plan.cursors
     sizes = with_neighbours(sweep.sizes or plan.sizes, plan.around)

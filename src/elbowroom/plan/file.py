@@ -30,7 +30,7 @@ CommNodeChoice = Natural | Literal["near", "far", "every", "same"]
 CommCoreChoice = Natural | Literal["last", "near", "far"]
 
 
-class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlanSweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part of a plan with axes of its own; what is None is the plan's."""
 
     kernels: tuple[str, ...] | None = None
@@ -95,7 +95,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     control: bool = True
     scheduling: bool = False
     hosts: Positive = 1
-    sweeps: tuple[Sweep, ...] = ()
+    sweeps: tuple[PlanSweep, ...] = ()
     keys: Any = NoKeys()
     quick: dict[str, Any] = {}
 
@@ -187,8 +187,8 @@ def decode(raw: Mapping[str, Any], kind: type[msgspec.Struct] = NoKeys) -> Plan:
 def _sweep(raw: Any) -> Any:
     if not isinstance(raw, dict):
         return raw
-    check_keys(raw, fields(Sweep), of="a plan", prefix="sweeps.")
-    return _normal(raw, Sweep)
+    check_keys(raw, fields(PlanSweep), of="a plan", prefix="sweeps.")
+    return _normal(raw, PlanSweep)
 
 
 def _convert(data: Mapping[str, Any], kind: type[T]) -> T:
@@ -222,7 +222,7 @@ _PLACES = ("comp_nodes", "comm_nodes", "comm_cores", "sequence")
 
 
 def _check(plan: Plan) -> None:
-    groups: tuple[Plan | Sweep, ...] = (plan, *plan.sweeps)
+    groups: tuple[Plan | PlanSweep, ...] = (plan, *plan.sweeps)
     for axes in groups:
         for key in _AXES if axes is not plan else (*_AXES, *_PLACES):
             if getattr(axes, key) == ():

@@ -83,7 +83,7 @@ class Misses(msgspec.Struct, frozen=True, kw_only=True):
     count: tuple[float, ...]
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class CallWork(msgspec.Struct, frozen=True, kw_only=True):
     """What a rank's call for a message takes, on average, for each size of a window, as the processor counts:
     `instructions`, `cycles`, or `L1_writes`.
     """
@@ -104,7 +104,7 @@ class WindowSeries(msgspec.Struct, frozen=True, kw_only=True):
     after: Spread
     without: Spread
     misses: tuple[Misses, ...] = ()
-    work: tuple[Work, ...] = ()
+    work: tuple[CallWork, ...] = ()
     sender: int = -1
     receiver: int = -1
     bystanders: tuple[int, ...] = ()
@@ -292,7 +292,7 @@ def window_series(point: Point, sizes: tuple[int, ...], times: WindowTimes) -> W
             or (source == "modelled" and ("measured", rank, level) not in times.misses)
         ),
         work=tuple(
-            Work(
+            CallWork(
                 name=name,
                 rank=cast(Literal["sender", "receiver"], rank),
                 count=_rounded(np.mean(counts, axis=0)),

@@ -454,12 +454,12 @@ class Expansion(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...]
 
 
-class _Running(Protocol):
+class _HasWorkload(Protocol):
     @property
     def workload(self) -> Workload: ...
 
 
-_Item = TypeVar("_Item", bound=_Running)
+_Item = TypeVar("_Item", bound=_HasWorkload)
 _Member = TypeVar("_Member", bound=Workload)
 
 

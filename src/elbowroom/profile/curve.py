@@ -93,7 +93,7 @@ HALF_MORE = 1.5
 """Both directions together have this many times the bandwidth of one if each has a bandwidth of its own."""
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class MessageCase(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of `size` bytes by so many `senders` of a node at once, to another node or `inside` the node;
     `both`: in both directions.
     """
@@ -104,7 +104,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     both: bool = False
 
 
-class MeasuredCases(msgspec.Struct, frozen=True, kw_only=True):
+class CalibrationTimes(msgspec.Struct, frozen=True, kw_only=True):
     """What the program answers: B/s in each direction by case and repetition (none where a case needs more
     ranks); ranks on the first two of `nodes`; seconds of a message of 4 B between them.
     """
@@ -127,7 +127,7 @@ class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True):
     high: float
 
 
-class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+class ProfileCalibration(msgspec.Struct, frozen=True, kw_only=True):
     """What `profile calibrate` prints and writes: the measured rows, and the curve that estimates of network
     time rest on; null where all ranks are on one node.
     """
@@ -141,7 +141,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 CALIBRATION = DocumentFormat(
-    kind=Calibration,
+    kind=ProfileCalibration,
     schema="elbowroom/nic-calibration",
     version=1,
     name="calibration",
@@ -151,18 +151,18 @@ CALIBRATION = DocumentFormat(
 MEGA = 1e6
 
 
-def cases(sizes: Sequence[int], ranks: int) -> list[Case]:
+def cases(sizes: Sequence[int], ranks: int) -> list[MessageCase]:
     """All sizes for 1, 2, 4 … and all `ranks` of a node, between nodes and inside; both directions once."""
     return list(_cases(sizes, ranks))
 
 
-def _cases(sizes: Sequence[int], ranks: int) -> Iterator[Case]:
+def _cases(sizes: Sequence[int], ranks: int) -> Iterator[MessageCase]:
     for senders in range(1, ranks + 1):
         for size in sizes if _drawn(senders, ranks) else (max(sizes),):
-            yield Case(size=size, senders=senders)
+            yield MessageCase(size=size, senders=senders)
             if 2 * senders <= ranks:
-                yield Case(size=size, senders=senders, inside=True)
-    yield Case(size=max(sizes), both=True)
+                yield MessageCase(size=size, senders=senders, inside=True)
+    yield MessageCase(size=max(sizes), both=True)
 
 
 def _drawn(senders: int, ranks: int) -> bool:
@@ -170,7 +170,7 @@ def _drawn(senders: int, ranks: int) -> bool:
     return senders & (senders - 1) == 0 or senders == ranks
 
 
-def calibration(requested: Sequence[Case], measured: MeasuredCases, mpi: str) -> Calibration:
+def calibration(requested: Sequence[MessageCase], measured: CalibrationTimes, mpi: str) -> ProfileCalibration:
     """The rows of what was measured, and the curve. MachineError where nothing was."""
     rows = tuple(
         CalibrationRow(
@@ -186,7 +186,7 @@ def calibration(requested: Sequence[Case], measured: MeasuredCases, mpi: str) ->
         raise MachineError(
             "there are too few ranks for any pair", field="ranks", hint="give 2 ranks for each node at least"
         )
-    return Calibration(mpi=mpi, nodes=measured.nodes, rows=rows, curve=_curve(rows, measured.latency))
+    return ProfileCalibration(mpi=mpi, nodes=measured.nodes, rows=rows, curve=_curve(rows, measured.latency))
 
 
 def _curve(rows: Sequence[CalibrationRow], latency: float | None) -> NicCurve | None:
@@ -216,6 +216,6 @@ def load_curve(file: str | Path) -> NicCurve:
     return curve
 
 
-def load_calibration(file: str | Path) -> Calibration:
+def load_calibration(file: str | Path) -> ProfileCalibration:
     """From the file of `profile calibrate -o`; UsageError where it is none."""
     return CALIBRATION.read(Path(file))

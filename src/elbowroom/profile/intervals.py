@@ -29,7 +29,7 @@ from elbowroom.profile import matching
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.curve import ESTIMATED, NicCurve, estimated_bandwidth, shared
 from elbowroom.profile.matching import last_begins, matched_messages
-from elbowroom.profile.profile import Events, Profile
+from elbowroom.profile.profile import MpiEvents, Profile
 from elbowroom.profile.spans import FASTEST, SHORTEST, Waits, find_waits
 
 Floats = npt.NDArray[np.float64]
@@ -84,7 +84,7 @@ def network_intervals(profile: Profile, curve: NicCurve | None = None) -> Networ
     return _estimated(profile, rows, curve, waits)
 
 
-def _messages(profile: Profile, events: Events, eager: int) -> list[dict[str, npt.NDArray[Any]]]:
+def _messages(profile: Profile, events: MpiEvents, eager: int) -> list[dict[str, npt.NDArray[Any]]]:
     """Both ends of each message between nodes."""
     known = events.between
     is_get = np.array(["get" in name.lower() for name in events.names] or [False])[events.call]
@@ -114,13 +114,13 @@ def _messages(profile: Profile, events: Events, eager: int) -> list[dict[str, np
     ]
 
 
-def _ends(events: Events, which: Ints, sender: str, receiver: str) -> dict[str, Ints]:
+def _ends(events: MpiEvents, which: Ints, sender: str, receiver: str) -> dict[str, Ints]:
     columns = {"from": sender, "to": receiver, "bytes": "bytes", "begin": "begin", "end": "end"}
     return {name: getattr(events, field)[which] for name, field in columns.items()}
 
 
 def _single(
-    profile: Profile, events: Events, which: Ints, there: Bools, *, is_out: bool
+    profile: Profile, events: MpiEvents, which: Ints, there: Bools, *, is_out: bool
 ) -> list[dict[str, npt.NDArray[Any]]]:
     """Messages of which one end is known: the other one is on the other node's NIC too, where its rank has no
     file that tells. Of processes of other jobs no node is known.
@@ -139,7 +139,7 @@ def _single(
 
 def _rows(
     profile: Profile,
-    events: Events,
+    events: MpiEvents,
     *,
     rank: Ints,
     peer: Ints,
@@ -168,7 +168,7 @@ def _rows(
     }
 
 
-def _collective(profile: Profile, events: Events) -> dict[str, npt.NDArray[Any]]:
+def _collective(profile: Profile, events: MpiEvents) -> dict[str, npt.NDArray[Any]]:
     """Both directions of the collective operations between nodes."""
     which = np.flatnonzero(events.between & np.isin(events.kind, COLLECTIVES))
     names = np.array([matching.base_name(name) for name in events.names] or [""])
@@ -202,7 +202,7 @@ def _collective(profile: Profile, events: Events) -> dict[str, npt.NDArray[Any]]
     return _joined([empty, *parts])
 
 
-def collective_bytes(profile: Profile, events: Events, which: Ints, name: str) -> matching.Moved:
+def collective_bytes(profile: Profile, events: MpiEvents, which: Ints, name: str) -> matching.Moved:
     """Bytes of these records, all of one function, that leave their node and that reach it."""
     nodes = profile.nodes_of[events.rank[which]]
     on_node = np.bincount(profile.nodes_of, minlength=profile.nodes)[nodes].astype(np.float64)
@@ -216,7 +216,7 @@ def collective_bytes(profile: Profile, events: Events, which: Ints, name: str) -
     )
 
 
-def members_of(profile: Profile, events: Events, which: Ints) -> Floats:
+def members_of(profile: Profile, events: MpiEvents, which: Ints) -> Floats:
     """How many processes take part in these collective operations; those of other jobs are not known, but
     there are some.
     """
@@ -224,7 +224,7 @@ def members_of(profile: Profile, events: Events, which: Ints) -> Floats:
     return np.where(events.members[which] > 0, events.members[which], unknown).astype(np.float64)
 
 
-def collective_start(profile: Profile, events: Events, which: Ints, names: npt.NDArray[np.str_]) -> Ints:
+def collective_start(profile: Profile, events: MpiEvents, which: Ints, names: npt.NDArray[np.str_]) -> Ints:
     """From when the bytes of these operations can be transferred, ns: where it needs all ranks, when the last
     one called it.
     """

@@ -39,7 +39,14 @@ from elbowroom.profile.rank_file import (
     ThreadPlace,
     read_rank,
 )
-from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, MEMORY, TRAFFIC_FILE, Manifest, MemoryTraffic
+from elbowroom.profile.summary import (
+    MANIFEST,
+    MANIFEST_FILE,
+    MEMORY,
+    TRAFFIC_FILE,
+    MemoryTraffic,
+    ProfileManifest,
+)
 from elbowroom.quantities import plural
 
 _NAME = re.compile(r"rank-(\d{6,})\.profile")
@@ -51,7 +58,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-class Events(msgspec.Struct, frozen=True, kw_only=True):
+class MpiEvents(msgspec.Struct, frozen=True, kw_only=True):
     """Records of all ranks, N of each field, ordered by rank and begin; times in ns since the job's start.
 
     `peer` and `members` of a collective are its root and the size of its communicator, -1 where not known.
@@ -89,11 +96,11 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
         """Whether its completion is not known."""
         return (self.flags & OPEN) > 0
 
-    def part(self, which: Bools | Ints | slice) -> Events:
+    def part(self, which: Bools | Ints | slice) -> MpiEvents:
         """Some of the records."""
-        return Events(names=self.names, **{name: getattr(self, name)[which] for name in FIELDS})
+        return MpiEvents(names=self.names, **{name: getattr(self, name)[which] for name in FIELDS})
 
-    def of_rank(self, rank: int) -> Events:
+    def of_rank(self, rank: int) -> MpiEvents:
         """The records of one rank."""
         first, last = np.searchsorted(self.rank, (rank, rank + 1))
         return self.part(slice(int(first), int(last)))
@@ -109,12 +116,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     folder: str
-    manifest: Manifest | None
+    manifest: ProfileManifest | None
     ranks: tuple[RankFile, ...]
     size: int
     nodes_of: Ints
     names: tuple[str, ...]
-    events: Events
+    events: MpiEvents
     duration: int
     notes: tuple[str, ...]
     memory: MemoryTraffic | None = None
@@ -175,7 +182,7 @@ def _memory(folder: Path) -> MemoryTraffic | None:
     return MEMORY.read(path) if path.exists() else None
 
 
-def _manifest(folder: Path) -> Manifest | None:
+def _manifest(folder: Path) -> ProfileManifest | None:
     if what := wrong_kind(folder, "folder"):
         raise UsageError(
             what,
@@ -187,7 +194,7 @@ def _manifest(folder: Path) -> Manifest | None:
     return MANIFEST.read(path) if path.exists() else None
 
 
-def _ranks(folder: Path, manifest: Manifest | None) -> tuple[RankFile, ...]:
+def _ranks(folder: Path, manifest: ProfileManifest | None) -> tuple[RankFile, ...]:
     try:
         names = sorted(path.name for path in folder.iterdir())
     except OSError as error:
@@ -212,7 +219,7 @@ def _ranks(folder: Path, manifest: Manifest | None) -> tuple[RankFile, ...]:
     return tuple(ranks)
 
 
-def _no_ranks(folder: Path, manifest: Manifest | None) -> UsageError:
+def _no_ranks(folder: Path, manifest: ProfileManifest | None) -> UsageError:
     if manifest is None:
         return UsageError(
             "holds no profile",
@@ -294,7 +301,7 @@ def _ends(ranks: Sequence[RankFile], start: dict[int, int]) -> list[int]:
     return [(rank.end_ns or rank.start_ns) - start[rank.rank] for rank in ranks]
 
 
-def _events(ranks: Sequence[RankFile], start: dict[int, int]) -> Events:
+def _events(ranks: Sequence[RankFile], start: dict[int, int]) -> MpiEvents:
     names = tuple(dict.fromkeys(kind.name for rank in ranks for kind in rank.call_kinds))
     number = {name: at for at, name in enumerate(names)}
     parts: list[dict[str, Any]] = []
@@ -319,7 +326,7 @@ def _events(ranks: Sequence[RankFile], start: dict[int, int]) -> Events:
             "flags": records["flags"].astype(np.int64),
         }
         parts.append({name: column[order] for name, column in columns.items()})
-    return Events(names=names, **{name: np.concatenate([part[name] for part in parts]) for name in FIELDS})
+    return MpiEvents(names=names, **{name: np.concatenate([part[name] for part in parts]) for name in FIELDS})
 
 
 def _node_names(ranks: Sequence[RankFile], nodes: int) -> tuple[str, ...]:
@@ -332,7 +339,7 @@ def _node_names(ranks: Sequence[RankFile], nodes: int) -> tuple[str, ...]:
     )
 
 
-def _notes(ranks: Sequence[RankFile], manifest: Manifest | None, events: Events) -> list[str]:
+def _notes(ranks: Sequence[RankFile], manifest: ProfileManifest | None, events: MpiEvents) -> list[str]:
     size = ranks[0].size
     missing = sorted(set(range(size)) - {rank.rank for rank in ranks})
     killed = [rank.rank for rank in ranks if rank.end_ns is None]
@@ -391,7 +398,7 @@ MOST = 4
 """Sentences on shared cores; of more, the last one has the sum."""
 
 
-class _Cores(NamedTuple):
+class _AllowedCores(NamedTuple):
     """Cores of a host that some threads may run on: how many, and the first and the last of them."""
 
     host: str
@@ -413,10 +420,12 @@ def sharing(ranks: Sequence[RankFile]) -> list[str]:
     """One sentence for each set of cores that has fewer cores than computing threads; of threads with the
     same cores.
     """
-    threads: dict[_Cores, list[int]] = defaultdict(list)
+    threads: dict[_AllowedCores, list[int]] = defaultdict(list)
     for rank in ranks:
         for place in computing(rank.threads):
-            threads[_Cores(rank.host, place.cpus, place.first, place.last, place.mask)].append(rank.rank)
+            threads[_AllowedCores(rank.host, place.cpus, place.first, place.last, place.mask)].append(
+                rank.rank
+            )
     crowded = sorted(
         ((cores, those) for cores, those in threads.items() if len(those) > cores.cpus),
         key=lambda one: (-len(one[1]) / one[0].cpus, one[0]),

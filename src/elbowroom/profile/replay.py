@@ -297,7 +297,7 @@ ROUNDING = 1e-9
 """Seconds: what changes within this time changes the rates once."""
 
 
-class End:
+class NicDirection:
     """One direction of a node's NIC, and the flows that use it now; `users`: flows of each (job, rank)."""
 
     __slots__ = ("flows", "left", "totals", "users", "weight")
@@ -317,7 +317,11 @@ class Flow:
     __slots__ = ("ends", "heap", "last", "number", "rate", "users", "version", "virtual", "weight")
 
     def __init__(
-        self, number: int, ends: Sequence[End], users: Sequence[Sequence[tuple[int, int]]], weight: float
+        self,
+        number: int,
+        ends: Sequence[NicDirection],
+        users: Sequence[Sequence[tuple[int, int]]],
+        weight: float,
     ) -> None:
         self.number, self.ends, self.users, self.weight = number, ends, users, weight
         self.heap: list[tuple[float, int, int, tuple[int, ...]]] = []
@@ -345,9 +349,9 @@ class Nics:
 
     def __init__(self, totals: Sequence[float]) -> None:
         self._totals = totals
-        self._ends: dict[int, End] = {}
+        self._ends: dict[int, NicDirection] = {}
         self._flows: list[Flow] = []
-        self._dirty: dict[int, End] = {}
+        self._dirty: dict[int, NicDirection] = {}
         self._count = 0
 
     @property
@@ -357,7 +361,7 @@ class Nics:
 
     def open(self, ends: Iterable[int], users: Sequence[Sequence[tuple[int, int]]], weight: float) -> int:
         """Number of a new flow over these ends; `users`: of each end (job, rank)."""
-        there = [self._ends.setdefault(end, End(self._totals)) for end in ends]
+        there = [self._ends.setdefault(end, NicDirection(self._totals)) for end in ends]
         self._flows.append(Flow(len(self._flows), there, users, weight))
         return len(self._flows) - 1
 
@@ -437,7 +441,7 @@ class Nics:
                 changes.append((flow.then(now), number, flow.version))
         return changes
 
-    def _connected(self) -> list[End]:
+    def _connected(self) -> list[NicDirection]:
         """The ends that changed, and those that flows connect with them."""
         reached = self._dirty
         self._dirty = {}
@@ -451,5 +455,5 @@ class Nics:
         return ends
 
 
-def _level(end: End) -> float:
+def _level(end: NicDirection) -> float:
     return end.left / end.weight

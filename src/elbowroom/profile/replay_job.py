@@ -22,7 +22,7 @@ from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import Analysis, stuck_events
 from elbowroom.profile.intervals import COLLECTIVES, RECEIVES, SENDS
 from elbowroom.profile.matching import matched_messages, operations
-from elbowroom.profile.profile import Events
+from elbowroom.profile.profile import MpiEvents
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -341,7 +341,7 @@ def _beginnings(analysis: Analysis) -> Ints:
     return beginnings
 
 
-def _calls(events: Events, posting: Ints, waiting: Ints, *, beginnings: Ints) -> tuple[Ints, Ints, _Calls]:
+def _calls(events: MpiEvents, posting: Ints, waiting: Ints, *, beginnings: Ints) -> tuple[Ints, Ints, _Calls]:
     """The calls, and which of them posts (at `beginnings`) and which waits for each event. A call is its own;
     an event posted outside a recorded call gets one without duration.
     """

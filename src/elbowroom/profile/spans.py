@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.profile import rank_file as f
-from elbowroom.profile.profile import Events, Profile
+from elbowroom.profile.profile import MpiEvents, Profile
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -181,7 +181,7 @@ def find_waits(profile: Profile) -> Waits:
     )
 
 
-def _testing(profile: Profile, events: Events, spans: Ints) -> Bools:
+def _testing(profile: Profile, events: MpiEvents, spans: Ints) -> Bools:
     """(size,) ranks that test at least once for each of their operations."""
     operations = np.bincount(events.rank[spans], minlength=profile.size)
     tests = np.zeros(profile.size)
@@ -206,11 +206,11 @@ def time_in_mpi(profile: Profile, *, has_communication_threads: bool = False) ->
     return without(inside, _pending(events, moves_data=True)) if has_communication_threads else inside
 
 
-def _seconds(events: Events, some: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _seconds(events: MpiEvents, some: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     return events.begin[some] / 1e9, events.end[some] / 1e9
 
 
-def _pending(events: Events, *, moves_data: bool = False) -> Union:
+def _pending(events: MpiEvents, *, moves_data: bool = False) -> Union:
     """From post to completion of the nonblocking operations; with `moves_data` without barriers."""
     some = np.isin(events.kind, _POSTED) & events.is_span & ~events.is_open
     if moves_data:

@@ -18,7 +18,7 @@ from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import Analysis
 from elbowroom.profile.intervals import COLLECTIVES, SENDS
 from elbowroom.profile.matching import base_name, codes
-from elbowroom.profile.profile import Events
+from elbowroom.profile.profile import MpiEvents
 from elbowroom.profile.spans import complement, union
 
 Floats = npt.NDArray[np.float64]
@@ -158,31 +158,31 @@ def _busiest(analysis: Analysis) -> int:
     return int(np.argmax(sent))
 
 
-def _marked(own: Events) -> Floats | None:
+def _marked(own: MpiEvents) -> Floats | None:
     """Edges of steps by marks: from each mark above 0 to the next one; None with fewer than three."""
     marks = own.part((own.kind == f.MARK) & (own.bytes > 0))
     return marks.begin / 1e9 if len(marks.begin) >= 3 else None
 
 
-def _tokens(own: Events) -> Events:
+def _tokens(own: MpiEvents) -> MpiEvents:
     """The calls that communicate, of which a pattern consists."""
     return own.part(np.flatnonzero(np.isin(own.kind, _TOKENS))[-LONGEST:])
 
 
-def _repeated(own: Events, length: int) -> Floats | None:
+def _repeated(own: MpiEvents, length: int) -> Floats | None:
     """Edges of the steps of a rank whose calls repeat after `length`; None where they do not."""
     tokens = _tokens(own)
     period = repeats(_codes(tokens), length)
     return None if period is None else _boundaries(own, tokens, period.length, period.first, period.end)[0]
 
 
-def _codes(tokens: Events) -> Ints:
+def _codes(tokens: MpiEvents) -> Ints:
     """What makes two calls the same: function, peer, and bytes where these do not follow the data."""
     varying = np.array([base_name(name) in _VARYING for name in tokens.names])[tokens.call]
     return codes(np.stack([tokens.call, tokens.peer, np.where(varying, 0, tokens.bytes)], axis=1))
 
 
-def _boundaries(own: Events, tokens: Events, length: int, first: int, end: int) -> tuple[Floats, int]:
+def _boundaries(own: MpiEvents, tokens: MpiEvents, length: int, first: int, end: int) -> tuple[Floats, int]:
     """Where steps begin: at the end of the call before the longest computation of the pattern; and the call
     that comes first in a step. The first step is left out: the program's set-up may be in it.
     """

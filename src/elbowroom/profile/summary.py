@@ -139,7 +139,7 @@ class EmulatedNic(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[int, ...] = ()
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class ProfileManifest(msgspec.Struct, frozen=True, kw_only=True):
     """What `elbowroom profile` knows beside the files of the ranks. `machine`: the host that it ran on
     (machine/identity.py), {} in older profiles; `exit_code` None: the program still runs, or elbowroom was
     killed; `memory_bytes`: of that host during the job, None where no counter was there, `memory_reason`
@@ -163,7 +163,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MANIFEST = DocumentFormat(
-    kind=Manifest,
+    kind=ProfileManifest,
     schema=SCHEMA,
     version=MANIFEST_VERSION,
     name="profile",

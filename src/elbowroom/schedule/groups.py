@@ -44,7 +44,7 @@ class Group(NamedTuple):
         return (self.host, *(job for queue in self.beside for job in queue))
 
 
-class Problem:
+class GroupingProblem:
     """Jobs with the slowdowns of their applications.
 
     `slow[a, b]`: runtime of job a beside job b over its exclusive one; `half[a]`: with half of the cores and

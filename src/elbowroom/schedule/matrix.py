@@ -44,7 +44,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
         return self.percent[self.names.index(companion)][self.names.index(measured)] / 100
 
 
-class _Line(NamedTuple):
+class _MatrixLine(NamedTuple):
     number: int
     cells: list[str]
 
@@ -86,7 +86,7 @@ def parse_half(text: str, where: str) -> dict[str, float]:
             "give applications and their percents, or the columns all_s and half_s",
             field="half",
         )
-    line = _Line(rows[0].number, ["half", *rows[0].cells])
+    line = _MatrixLine(rows[0].number, ["half", *rows[0].cells])
     return dict(zip(head.cells, _row(line, tuple(head.cells), where, field="half"), strict=True))
 
 
@@ -103,9 +103,9 @@ def check_known(name: str, names: Sequence[str], *, field: str) -> None:
         raise UsageError("is not in the matrix", field=field, value=name, hint=closest(name, names))
 
 
-def _lines(text: str, where: str, *, field: str) -> list[_Line]:
+def _lines(text: str, where: str, *, field: str) -> list[_MatrixLine]:
     """The lines that are not comments, with their numbers; at least two."""
-    lines: list[_Line] = []
+    lines: list[_MatrixLine] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip() and not line.lstrip().startswith("#"):
             try:
@@ -114,7 +114,7 @@ def _lines(text: str, where: str, *, field: str) -> list[_Line]:
                 raise _wrong(
                     f"is damaged in line {number} ({error})", where, "correct it", field=field
                 ) from error
-            lines.append(_Line(number, [cell.strip() for cell in cells]))
+            lines.append(_MatrixLine(number, [cell.strip() for cell in cells]))
     if len(lines) < 2:
         raise _wrong("has no values", where, f"give {_SHAPE}", field=field)
     return lines
@@ -132,7 +132,7 @@ def _check_names(names: Sequence[str], kind: str, where: str, field: str = "matr
         raise _wrong(f"has no {kind}s", where, f"give {_SHAPE}", field=field)
 
 
-def _row(row: _Line, names: Sequence[str], where: str, *, field: str) -> tuple[float, ...]:
+def _row(row: _MatrixLine, names: Sequence[str], where: str, *, field: str) -> tuple[float, ...]:
     cells = row.cells[1:]
     if len(cells) > len(names):
         raise _wrong(
@@ -147,7 +147,7 @@ def _row(row: _Line, names: Sequence[str], where: str, *, field: str) -> tuple[f
     )
 
 
-def _percent(cell: str, row: _Line, column: str, where: str, *, field: str) -> float:
+def _percent(cell: str, row: _MatrixLine, column: str, where: str, *, field: str) -> float:
     place = f"in row {row.cells[0]!r}, column {column!r} (line {row.number})"
     if not cell:
         raise _wrong(f"has no value {place}", where, "measure this pair, or predict it", field=field)
@@ -157,7 +157,7 @@ def _percent(cell: str, row: _Line, column: str, where: str, *, field: str) -> f
     return value
 
 
-def _ratio(head: _Line, row: _Line, where: str) -> float:
+def _ratio(head: _MatrixLine, row: _MatrixLine, where: str) -> float:
     cells = dict(zip(head.cells, row.cells, strict=False))
     whole, half = (
         _percent(cells.get(name, ""), row, name, where, field="half") for name in ("all_s", "half_s")

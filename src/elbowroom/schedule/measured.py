@@ -79,7 +79,7 @@ class PredictedCell(msgspec.Struct, frozen=True, kw_only=True):
     percent: Percent
 
 
-class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+class ForecastComparison(msgspec.Struct, frozen=True, kw_only=True):
     """The forecast of the applications that name a profile, and how well it agrees with the measurement."""
 
     cells: tuple[PredictedCell, ...]
@@ -103,7 +103,7 @@ class MeasuredMatrix(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[Cell, ...]
     noise: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    prediction: Prediction | None = None
+    prediction: ForecastComparison | None = None
 
     def percent(self, application: str, companion: str) -> float:
         """Of one cell."""
@@ -135,7 +135,7 @@ def with_prediction(
     measured = [matrix.percent(cell.application, cell.companion) for cell in predicted]
     compared = agreement([cell.percent.value for cell in predicted], measured)
     return msgspec.structs.replace(
-        matrix, prediction=Prediction(cells=tuple(predicted), agreement=compared, notes=tuple(notes))
+        matrix, prediction=ForecastComparison(cells=tuple(predicted), agreement=compared, notes=tuple(notes))
     )
 
 

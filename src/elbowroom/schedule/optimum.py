@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elbowroom.schedule.groups import Group, Problem
+from elbowroom.schedule.groups import Group, GroupingProblem
 from elbowroom.schedule.matrix import Array
 from elbowroom.schedule.pairing import SECONDS, partition, relax, whole
 
@@ -40,7 +40,7 @@ class Grouped(NamedTuple):
     bound: float
 
 
-def best_groups(problem: Problem, seconds: float = SECONDS, gap: float = 0.0) -> Grouped:
+def best_groups(problem: GroupingProblem, seconds: float = SECONDS, gap: float = 0.0) -> Grouped:
     """Every job in one group, with the least node-hours found in `seconds`."""
     end = time.monotonic() + seconds
     if len(problem.jobs) <= FEW:
@@ -57,7 +57,7 @@ def best_groups(problem: Problem, seconds: float = SECONDS, gap: float = 0.0) ->
     return Grouped(tuple(groups), cost, min(bound, cost))
 
 
-def pair_costs(problem: Problem, part: NDArray[np.intp]) -> Array:
+def pair_costs(problem: GroupingProblem, part: NDArray[np.intp]) -> Array:
     """Node-hours of each pair of jobs of one width; infinite for those that cannot share nodes."""
     slow, half = problem.slow[np.ix_(part, part)], problem.half[part]
     alone = problem.hours[part]
@@ -76,7 +76,7 @@ def pair_costs(problem: Problem, part: NDArray[np.intp]) -> Array:
     return costs
 
 
-def _of_few(problem: Problem, seconds: float, gap: float) -> Grouped:
+def _of_few(problem: GroupingProblem, seconds: float, gap: float) -> Grouped:
     """All groups of up to three jobs, each where it saves node-hours."""
     single = [problem.single(index) for index in range(len(problem.jobs))]
     alone = [problem.cost(group) for group in single]
@@ -102,7 +102,7 @@ def _of_few(problem: Problem, seconds: float, gap: float) -> Grouped:
     return Grouped(tuple(groups[index] for index in best.chosen), cost, min(best.bound, cost))
 
 
-def _shared(problem: Problem) -> Iterator[Group]:
+def _shared(problem: GroupingProblem) -> Iterator[Group]:
     """A host with one or two companions, which run one after the other or side by side."""
     count = range(len(problem.jobs))
     partners = {host: [job for job in count if problem.allowed[host, job]] for host in count}
@@ -114,7 +114,7 @@ def _shared(problem: Problem) -> Iterator[Group]:
         yield from (Group(host, "half", ((a,), (b,))) for a, b in combinations(jobs, 2))
 
 
-def _of_one_width(problem: Problem, part: NDArray[np.intp], end: float, gap: float) -> Grouped:
+def _of_one_width(problem: GroupingProblem, part: NDArray[np.intp], end: float, gap: float) -> Grouped:
     """Pairs and single jobs among jobs of one width."""
     single = [problem.single(int(index)) for index in part]
     alone = np.array([problem.cost(group) for group in single])
@@ -197,7 +197,7 @@ def _nearest(values: Array, each: int) -> Iterable[tuple[int, int]]:
                 yield (i, j) if i < j else (j, i)
 
 
-def _filled(problem: Problem, groups: list[Group], end: float) -> list[Group]:
+def _filled(problem: GroupingProblem, groups: list[Group], end: float) -> list[Group]:
     """Local improvement: single jobs move into the idle half of a pair, or beside a host of more nodes."""
     cost = {group: problem.cost(group) for group in groups}
     for lonely in sorted((group for group in groups if not group.beside), key=cost.__getitem__, reverse=True):
@@ -226,7 +226,7 @@ def _filled(problem: Problem, groups: list[Group], end: float) -> list[Group]:
     return list(cost)
 
 
-def _merged(problem: Problem, group: Group, job: int) -> Iterator[Group]:
+def _merged(problem: GroupingProblem, group: Group, job: int) -> Iterator[Group]:
     """The group with one more companion, behind another one or beside it."""
     hosts = [Group(group.host, "half", group.beside)]
     if group.beside and problem.nodes[group.host] == problem.nodes[group.beside[0][0]]:
@@ -238,19 +238,19 @@ def _merged(problem: Problem, group: Group, job: int) -> Iterator[Group]:
                 yield Group(host.host, "half", (*host.beside[:-1], (*host.beside[-1], job)))
 
 
-def _least(problem: Problem, group: Group) -> float:
+def _least(problem: GroupingProblem, group: Group) -> float:
     """Node-hours of the group if its jobs did not slow each other down."""
     queues = ((group.host,), *group.beside)
     hours = max(sum(float(problem.half[job] * problem.hours[job]) for job in queue) for queue in queues)
     return problem.width(group) * hours
 
 
-def exclusive(problem: Problem) -> list[Group]:
+def exclusive(problem: GroupingProblem) -> list[Group]:
     """Every job without a companion."""
     return [problem.single(index) for index in range(len(problem.jobs))]
 
 
-def random_node_hours(problem: Problem) -> float:
+def random_node_hours(problem: GroupingProblem) -> float:
     """Expected node-hours of pairs at random among jobs of equal width; jobs that cannot share a node take
     their exclusive node-hours.
     """
@@ -269,7 +269,7 @@ def random_node_hours(problem: Problem) -> float:
     return total
 
 
-def companion_bound(problem: Problem) -> float:
+def companion_bound(problem: GroupingProblem) -> float:
     """Node-hours if every job shared with the job that suits it best and no node were idle. No plan takes
     less.
     """
@@ -283,6 +283,6 @@ def companion_bound(problem: Problem) -> float:
     return total
 
 
-def node_hours(problem: Problem, groups: Iterable[Group]) -> float:
+def node_hours(problem: GroupingProblem, groups: Iterable[Group]) -> float:
     """Node-hours of all groups."""
     return sum(problem.cost(group) for group in groups)

@@ -17,7 +17,7 @@ import msgspec
 
 from elbowroom.documents import DocumentFormat
 from elbowroom.schedule import optimum
-from elbowroom.schedule.groups import Group, Problem
+from elbowroom.schedule.groups import Group, GroupingProblem
 from elbowroom.schedule.jobs import Cluster, Jobs, Mode, width_of
 from elbowroom.schedule.matrix import Matrix
 from elbowroom.schedule.optimum import best_groups
@@ -44,7 +44,7 @@ class _Waiting(NamedTuple):
     needs: frozenset[int]
 
 
-def place(problem: Problem, groups: Sequence[Group]) -> tuple[PlacedGroup, ...]:
+def place(problem: GroupingProblem, groups: Sequence[Group]) -> tuple[PlacedGroup, ...]:
     """A start and nodes for each group. Groups that wait for each other in a circle, and those whose jobs are
     late, are taken apart; jobs that are late even so stay late (`late`).
     """
@@ -68,17 +68,17 @@ def place(problem: Problem, groups: Sequence[Group]) -> tuple[PlacedGroup, ...]:
     return tuple(sorted(placed, key=lambda item: (item.start, item.nodes)))
 
 
-def late(problem: Problem, placed: Sequence[PlacedGroup]) -> tuple[int, ...]:
+def late(problem: GroupingProblem, placed: Sequence[PlacedGroup]) -> tuple[int, ...]:
     """The jobs that end behind their deadlines."""
     return tuple(sorted(job for item in placed for job in _late(problem, item)))
 
 
-def _late(problem: Problem, item: PlacedGroup) -> list[int]:
+def _late(problem: GroupingProblem, item: PlacedGroup) -> list[int]:
     ends = problem.ends(item.group)
     return [job for job, end in ends.items() if item.start + end > problem.deadline[job] * (1 + 1e-9)]
 
 
-def _singles(problem: Problem, group: Group) -> list[Group]:
+def _singles(problem: GroupingProblem, group: Group) -> list[Group]:
     """Each job of the group without a companion, as fast as it can where it has a deadline."""
     return [
         problem.single(job)
@@ -88,7 +88,7 @@ def _singles(problem: Problem, group: Group) -> list[Group]:
     ]
 
 
-def _placed(problem: Problem, groups: Sequence[Group], first: set[int]) -> list[PlacedGroup]:
+def _placed(problem: GroupingProblem, groups: Sequence[Group], first: set[int]) -> list[PlacedGroup]:
     """Starts groups in the order of urgency; a later one starts earlier where it does not delay the first
     that waits (backfilling). Groups that wait for each other are left out.
     """
@@ -125,7 +125,7 @@ def _placed(problem: Problem, groups: Sequence[Group], first: set[int]) -> list[
     return placed
 
 
-def _waiting(problem: Problem, group: Group, first: set[int]) -> _Waiting:
+def _waiting(problem: GroupingProblem, group: Group, first: set[int]) -> _Waiting:
     ends = problem.ends(group)
     hours = max(ends.values())
     start = min(float(problem.deadline[job]) - end for job, end in ends.items())
@@ -238,7 +238,7 @@ def schedule(
     `half`: percents of runtimes with half of the cores; `limit`: applications with more percent beside each
     other do not share; `apart`: pairs of applications that must not. UsageError for what no plan can meet.
     """
-    problem = Problem(jobs, matrix, half, limit, apart)
+    problem = GroupingProblem(jobs, matrix, half, limit, apart)
     chosen = best_groups(problem, seconds, GAP)
     placed = place(problem, chosen.groups)
     alone = optimum.exclusive(problem)
@@ -265,7 +265,7 @@ def schedule(
     )
 
 
-def _planned(problem: Problem, item: PlacedGroup, behind: tuple[int, ...]) -> PlannedGroup:
+def _planned(problem: GroupingProblem, item: PlacedGroup, behind: tuple[int, ...]) -> PlannedGroup:
     group = item.group
     ends = problem.ends(group)
     names = {job: problem.jobs[job].name for job in group.members}
@@ -292,7 +292,9 @@ def _planned(problem: Problem, item: PlacedGroup, behind: tuple[int, ...]) -> Pl
     return PlannedGroup(start=item.start, end=item.end, nodes=item.nodes, jobs=planned, queues=queues)
 
 
-def _nodes_beside(problem: Problem, group: Group, nodes: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
+def _nodes_beside(
+    problem: GroupingProblem, group: Group, nodes: tuple[int, ...]
+) -> dict[int, tuple[int, ...]]:
     """The nodes of the companions: each queue begins behind those of the queue before it."""
     beside: dict[int, tuple[int, ...]] = {}
     first = 0
@@ -303,7 +305,9 @@ def _nodes_beside(problem: Problem, group: Group, nodes: tuple[int, ...]) -> dic
     return beside
 
 
-def _apart(problem: Problem, matrix: Matrix, limit: float | None, apart: Collection[Pair]) -> Iterator[Pair]:
+def _apart(
+    problem: GroupingProblem, matrix: Matrix, limit: float | None, apart: Collection[Pair]
+) -> Iterator[Pair]:
     """Pairs of the jobs' applications that must not share, take more than the limit, or longer than alone."""
     given = {frozenset(pair) for pair in apart}
     jobs = Counter(job.application for job in problem.jobs)

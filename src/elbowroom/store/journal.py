@@ -235,7 +235,7 @@ class Format(Generic[LineType, KeyType]):
         raise NotImplementedError
 
 
-class _Units(Format[Entry, Unit]):
+class _UnitLines(Format[Entry, Unit]):
     """The lines of a run's journal: one for each unit."""
 
     def __init__(self) -> None:
@@ -271,7 +271,7 @@ def _check_tiny(line: JournalLine) -> None:
                 raise msgspec.ValidationError(f"{number!r} is not a measured number: no machine is so slow")
 
 
-UNITS = _Units()
+UNITS = _UnitLines()
 
 
 def read_journal(path: Path) -> tuple[list[Entry], int]:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.files import write_with
-from elbowroom.trace.activity import UNKNOWN, Activity
+from elbowroom.trace.activity import UNKNOWN, RecordedActivity
 from elbowroom.trace.columns import (
     COUNTER,
     FLAGS,
@@ -238,7 +238,7 @@ def _schema(job: TracedJob) -> pyarrow.Schema:
 TASKS, COMMUNICATIONS = "tasks.parquet", "communications.parquet"
 
 
-def write_tables(activity: Activity, folder: Path) -> tuple[Path, Path]:
+def write_tables(activity: RecordedActivity, folder: Path) -> tuple[Path, Path]:
     """Writes `tasks.parquet` (rank, task, name, worker, thread, submitted_ns, ready_ns, start_ns, end_ns) and
     `communications.parquet` (message, from_rank, from_thread, to_rank, to_thread, sent_ns, received_ns, both
     with one offset for the whole job, bytes, tag, flags) into `folder`. What is not known is null.
@@ -249,7 +249,7 @@ def write_tables(activity: Activity, folder: Path) -> tuple[Path, Path]:
     return paths
 
 
-def _tasks(activity: Activity) -> dict[str, Any]:
+def _tasks(activity: RecordedActivity) -> dict[str, Any]:
     tasks = activity.tasks
     names = [kind.name for kind in activity.job.types]
     threads = np.array([thread.thread for thread in activity.job.threads] or [0])
@@ -266,7 +266,7 @@ def _tasks(activity: Activity) -> dict[str, Any]:
     }
 
 
-def _communications(activity: Activity) -> dict[str, Any]:
+def _communications(activity: RecordedActivity) -> dict[str, Any]:
     every = activity.communications
     job = activity.job
     ranks = np.array([job.ranks[thread.rank].rank for thread in job.threads] or [0])

@@ -30,7 +30,7 @@ from elbowroom.experiments.polling.results import OWNERS, cases, workers_text
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Summary
-from elbowroom.studies.evidence import EVERYWHERE, Evidence, RunEvidence, Where, of_evidence
+from elbowroom.studies.evidence import EVERYWHERE, Evidence, PointSelection, RunEvidence, of_evidence
 from elbowroom.studies.judgements import Only
 
 Draw = Callable[[Evidence], Sequence[Figure]]
@@ -40,7 +40,11 @@ DURATION = "Duration of an item (ns)"
 
 @of_evidence
 def panels(
-    evidence: Evidence, run: str, where: Where = EVERYWHERE, only: Only | None = None, names: str = ""
+    evidence: Evidence,
+    run: str,
+    where: PointSelection = EVERYWHERE,
+    only: Only | None = None,
+    names: str = "",
 ) -> Sequence[Figure]:
     """The figures that the run's own experiment draws of those points; `names`: only those whose name starts
     so.
@@ -101,7 +105,7 @@ def _per_item(kernel: Kernel, item: PointResult, unit: str) -> float:
 def durations(
     evidence: Evidence,
     run: str,
-    where: Where = EVERYWHERE,
+    where: PointSelection = EVERYWHERE,
     only: Only | None = None,
     x: X = cores_of,
     axis: Axis = CORES,

@@ -39,7 +39,7 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[RunPart, ...] = ()
 
 
-class Where(msgspec.Struct, frozen=True, kw_only=True):
+class PointSelection(msgspec.Struct, frozen=True, kw_only=True):
     """Which points of a run. Empty fields take all; `data` and `thread` are near the NIC or far from it, and
     take all on a machine with one NUMA node.
     """
@@ -72,7 +72,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
         return self.data in ("", data) and self.thread in ("", thread)
 
 
-EVERYWHERE = Where()
+EVERYWHERE = PointSelection()
 
 
 class Evidence:
@@ -86,7 +86,7 @@ class Evidence:
         self.reasons = reasons or {}
 
     def points(
-        self, run: str, where: Where = EVERYWHERE, only: Callable[[PointResult], bool] | None = None
+        self, run: str, where: PointSelection = EVERYWHERE, only: Callable[[PointResult], bool] | None = None
     ) -> list[PointResult]:
         """The points of a run that were measured; none of a run that is not there."""
         if run not in self.runs:

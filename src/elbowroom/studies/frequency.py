@@ -15,7 +15,7 @@ from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Interval, Summary, WithInterval
 from elbowroom.studies import needs
 from elbowroom.studies.drawings import constant_frequencies, durations, panels
-from elbowroom.studies.evidence import Evidence, Where
+from elbowroom.studies.evidence import Evidence, PointSelection
 from elbowroom.studies.judgements import LIMIT, Curve, affected, every, gains, given, rule, unaffected
 from elbowroom.studies.study import Exhibit, Measurement, Outcome, Statement, outcome
 
@@ -50,7 +50,7 @@ MEASUREMENTS = (
 
 READABLE = "no frequency of these cores can be read here"
 
-SMALL, LARGE = Where(metric="latency"), Where(metric="bandwidth")
+SMALL, LARGE = PointSelection(metric="latency"), PointSelection(metric="bandwidth")
 
 
 def _alone(points: Sequence[PointResult], key: str) -> tuple[Summary, Summary] | None:
@@ -70,7 +70,7 @@ def _alone(points: Sequence[PointResult], key: str) -> tuple[Summary, Summary] |
 
 @rule
 def constant(
-    evidence: Evidence, key: str, where: Where, judged: Callable[[Summary, Summary], Judgement]
+    evidence: Evidence, key: str, where: PointSelection, judged: Callable[[Summary, Summary], Judgement]
 ) -> Outcome:
     """Judges the network alone at the lowest and at the highest constant frequency of a kind."""
     points = evidence.points(CONSTANT, where)

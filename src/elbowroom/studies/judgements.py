@@ -26,7 +26,7 @@ from elbowroom.results.family import judge_sides, suffering
 from elbowroom.results.judgement import Judgement, above, larger, suffers, unanimous
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Interval, Kept
-from elbowroom.studies.evidence import EVERYWHERE, Evidence, NotMeasuredError, Where
+from elbowroom.studies.evidence import EVERYWHERE, Evidence, NotMeasuredError, PointSelection
 from elbowroom.studies.study import Judge, Outcome, outcome
 
 End = Literal["first", "last", "worst", "all"]
@@ -70,7 +70,7 @@ class Curve:
         self,
         run: str,
         side: SideName,
-        where: Where = EVERYWHERE,
+        where: PointSelection = EVERYWHERE,
         x: X = cores_of,
         only: Only | None = None,
         at: Callable[[float], str] = cores_text,

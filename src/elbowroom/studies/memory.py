@@ -15,7 +15,7 @@ from elbowroom.results.judgement import larger
 from elbowroom.stats.interval import Summary
 from elbowroom.studies import needs
 from elbowroom.studies.drawings import panels
-from elbowroom.studies.evidence import Evidence, Place, Where
+from elbowroom.studies.evidence import Evidence, Place, PointSelection
 from elbowroom.studies.judgements import (
     Curve,
     affected,
@@ -68,7 +68,7 @@ ABSENT = (
 
 
 def _curve(side: SideName, data: Place, thread: Place, metric: Metric, kernel: str) -> Curve:
-    return Curve(PLACEMENT, side, Where(kernels=(kernel,), data=data, thread=thread, metric=metric))
+    return Curve(PLACEMENT, side, PointSelection(kernels=(kernel,), data=data, thread=thread, metric=metric))
 
 
 @rule
@@ -81,12 +81,12 @@ def _both(evidence: Evidence, judge_of: Callable[[str], Judge]) -> Outcome:
 
 def large_loss(data: Place = "", thread: Place = "") -> Judge:
     """Whether the computation suffers beside large messages: the cause of what it does not beside small."""
-    return affected(Curve(PLACEMENT, "comp", Where(data=data, thread=thread, metric="bandwidth")))
+    return affected(Curve(PLACEMENT, "comp", PointSelection(data=data, thread=thread, metric="bandwidth")))
 
 
 def only_beside_large(data: Place, thread: Place) -> Judge:
     """Whether the computation suffers beside large messages and not beside small ones."""
-    small = Curve(PLACEMENT, "comp", Where(data=data, thread=thread, metric="latency"))
+    small = Curve(PLACEMENT, "comp", PointSelection(data=data, thread=thread, metric="latency"))
     quiet = unaffected(small, large_loss(data, thread), "it does not suffer beside 64 MB either")
     return every(large_loss(data, thread), quiet)
 
@@ -131,7 +131,7 @@ def decreases(data: Place, thread: Place) -> Judge:
 NEAR_FAR: tuple[Place, Place] = ("near", "far")
 
 
-def _latency_alone(evidence: Evidence, where: Where) -> Summary | None:
+def _latency_alone(evidence: Evidence, where: PointSelection) -> Summary | None:
     points = evidence.points(PLACEMENT, where)
     return next((item.comm.alone for item in points if item.comm.alone is not None), None)
 
@@ -140,7 +140,8 @@ def _latency_alone(evidence: Evidence, where: Where) -> Summary | None:
 def nearer_is_faster(evidence: Evidence) -> Outcome:
     """Whether the latency alone is lower with the communication thread near the NIC (section 4.3)."""
     near, far = (
-        _latency_alone(evidence, Where(metric="latency", data="near", thread=thread)) for thread in NEAR_FAR
+        _latency_alone(evidence, PointSelection(metric="latency", data="near", thread=thread))
+        for thread in NEAR_FAR
     )
     if near is None or far is None:
         raise evidence.missing(PLACEMENT)
@@ -203,7 +204,7 @@ FIGURE_4A = Exhibit(
     label="Fig. 4a",
     title="Network latency beside STREAM, data near the NIC, communication thread far",
     runs=(PLACEMENT,),
-    draw=panels(PLACEMENT, Where(metric="latency", data="near", thread="far")),
+    draw=panels(PLACEMENT, PointSelection(metric="latency", data="near", thread="far")),
     section="4.2",
     judged_with=NETWORK,
     statements=(
@@ -224,7 +225,7 @@ FIGURE_4A = Exhibit(
             text="STREAM is not affected by a ping-pong of 4 B",
             paper="not impacted",
             judge=unaffected(
-                Curve(PLACEMENT, "comp", Where(metric="latency", data="near", thread="far")),
+                Curve(PLACEMENT, "comp", PointSelection(metric="latency", data="near", thread="far")),
                 large_loss("near", "far"),
                 "it does not suffer beside 64 MB either",
             ),
@@ -237,7 +238,7 @@ FIGURE_4B = Exhibit(
     label="Fig. 4b",
     title="Network bandwidth beside STREAM, data near the NIC, communication thread far",
     runs=(PLACEMENT,),
-    draw=panels(PLACEMENT, Where(metric="bandwidth", data="near", thread="far")),
+    draw=panels(PLACEMENT, PointSelection(metric="bandwidth", data="near", thread="far")),
     judged_with=NETWORK,
     statements=(
         Statement(
@@ -278,7 +279,7 @@ FIGURE_4B = Exhibit(
             text="STREAM loses at most 25 %",
             section="4.3",
             paper="at most 25 %, with 5 computing cores",
-            judge=loss(Curve(PLACEMENT, "comp", Where(metric="bandwidth")), 1.0, 0.70, "worst"),
+            judge=loss(Curve(PLACEMENT, "comp", PointSelection(metric="bandwidth")), 1.0, 0.70, "worst"),
             criterion="confirmed if it suffers and keeps at least 0.70 with its interval; refuted if less",
         ),
     ),
@@ -286,7 +287,7 @@ FIGURE_4B = Exhibit(
 
 
 def _figure_5(letter: str, metric: Metric, data: Place, thread: Place) -> Exhibit:
-    where = Where(metric=metric, data=data, thread=thread)
+    where = PointSelection(metric=metric, data=data, thread=thread)
     return Exhibit(
         label=f"Fig. 5{letter}",
         title=f"Network {metric}, data {data}, communication thread {thread} (from the NIC)",

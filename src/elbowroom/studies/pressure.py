@@ -16,7 +16,7 @@ from elbowroom.results.curves import recovery
 from elbowroom.results.family import judge_sides
 from elbowroom.results.result import PointResult
 from elbowroom.studies.drawings import durations, panels
-from elbowroom.studies.evidence import Evidence, Where
+from elbowroom.studies.evidence import Evidence, PointSelection
 from elbowroom.studies.judgements import Curve, affected, loss, rule, sooner, unaffected
 from elbowroom.studies.memory import ABSENT, CURVE, DOUBLED, DOUBLES, HALF, NETWORK, ORDER, SUFFERS
 from elbowroom.studies.study import Exhibit, Measurement, Outcome, Statement
@@ -108,7 +108,7 @@ def _intense(side: SideName, metric: Metric) -> Curve:
     return Curve(
         INTENSITY,
         side,
-        Where(metric=metric),
+        PointSelection(metric=metric),
         x=intensity_of,
         only=lambda item: bool(item.arithmetic_intensity),
         at=intensity_text,
@@ -141,7 +141,11 @@ def _figure_7(letter: str, metric: Metric, *statements: Statement) -> Exhibit:
         title=f"Impact of memory pressure on network {metric}",
         runs=(INTENSITY,),
         draw=durations(
-            INTENSITY, Where(metric=metric), lambda item: bool(item.arithmetic_intensity), intensity_of, axis
+            INTENSITY,
+            PointSelection(metric=metric),
+            lambda item: bool(item.arithmetic_intensity),
+            intensity_of,
+            axis,
         ),
         section="4.5",
         judged_with=NETWORK,

@@ -71,7 +71,7 @@ class Communications(NamedTuple):
     received_once: Ints
 
 
-class Activity(NamedTuple):
+class RecordedActivity(NamedTuple):
     """A trace's tasks and communications, and for each thread and category when it was inside a span: sorted
     begins and ends that do not overlap; `exits`: how much later than the first process each leaves each
     barrier (barriers.py).
@@ -101,12 +101,12 @@ class Activity(NamedTuple):
         return max((int(one.max()) for one in ends if one.size), default=0)
 
 
-def read_activity(columns: TraceColumns) -> Activity:
+def read_activity(columns: TraceColumns) -> RecordedActivity:
     """Reads a merged trace to its end. MachineError where it ends early."""
     return read_events(columns)[0]
 
 
-def read_events(columns: TraceColumns) -> tuple[Activity, Block]:
+def read_events(columns: TraceColumns) -> tuple[RecordedActivity, Block]:
     """The same, and the events that it was made of."""
     events: list[Block] = []
     messages: list[Block] = []
@@ -118,7 +118,7 @@ def read_events(columns: TraceColumns) -> tuple[Activity, Block]:
     every = np.concatenate(events) if events else np.zeros(0, dtype=EVENTS)
     sent = np.concatenate(messages) if messages else np.zeros(0, dtype=MESSAGES)
     job = columns.job
-    activity = Activity(
+    activity = RecordedActivity(
         job=job,
         tasks=_tasks(job, every),
         communications=_communications(job, sent),

@@ -15,10 +15,10 @@ from elbowroom.trace.activity import (
     IDLE,
     TASK,
     UNKNOWN,
-    Activity,
     BarrierExits,
     Floats,
     Ints,
+    RecordedActivity,
     exits_figure,
     exits_summary,
     ns_inside,
@@ -59,7 +59,7 @@ class ActivityOverTime(msgspec.Struct, frozen=True, kw_only=True):
     barriers: BarrierExits | None = None
 
 
-def over_time(activity: Activity, bins: int) -> ActivityOverTime:
+def over_time(activity: RecordedActivity, bins: int) -> ActivityOverTime:
     """What the tasks and workers did in each of so many bins of time."""
     edges = np.linspace(0, max(activity.duration, 1), bins + 1)
     tasks = activity.tasks
@@ -110,7 +110,7 @@ def _waiting(times: Ints, started: Ints, edges: Floats) -> tuple[int, ...] | Non
     return tuple(np.maximum(_before(times, edges[1:]) - started, 0).tolist())
 
 
-def _shares(activity: Activity, edges: Floats, categories: Sequence[str]) -> Floats:
+def _shares(activity: RecordedActivity, edges: Floats, categories: Sequence[str]) -> Floats:
     """Of each worker (row) and bin, the share of time inside spans of the categories."""
     rows = []
     for worker in activity.workers:
@@ -132,7 +132,7 @@ def _imbalance(busy: Floats) -> list[float | None]:
     ]
 
 
-def activity_figures(activity: Activity, over_time: ActivityOverTime) -> list[Figure]:
+def activity_figures(activity: RecordedActivity, over_time: ActivityOverTime) -> list[Figure]:
     """Tasks, states of workers, utilisation and imbalance, durations of messages, exits of barriers."""
     figures = []
     if over_time.tasks:
@@ -220,7 +220,7 @@ def _line(name: str, hue: Hue, x: Sequence[float], y: Sequence[float]) -> Series
     return Series(name=name, hue=hue, style="line", drawn="smooth", x=tuple(x), y=tuple(y), value=name)
 
 
-def _message_figure(activity: Activity) -> Figure:
+def _message_figure(activity: RecordedActivity) -> Figure:
     """Durations by one offset for the whole job, and by offsets between comparisons (Fig. 3.16)."""
     every = activity.communications
     chosen = np.unique(np.linspace(0, len(every.sent) - 1, MOST_MESSAGES).astype(np.int64))

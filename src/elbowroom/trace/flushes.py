@@ -21,7 +21,7 @@ from elbowroom.draw.html import figure_page
 from elbowroom.quantities import with_span
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.summary import summarise
-from elbowroom.trace.activity import TASK, Activity, Floats, ns_inside
+from elbowroom.trace.activity import TASK, Floats, RecordedActivity, ns_inside
 from elbowroom.trace.columns import BEGIN, END, Block, communicates
 from elbowroom.trace.overhead import TimedRun, overhead
 
@@ -107,7 +107,7 @@ def flush_order(repeat: int, seed: int) -> Iterator[tuple[int, float | None]]:
         yield from ((repetition, one) for one in pair)
 
 
-def find_flushes(activity: Activity, events: Block) -> tuple[Flush, ...]:
+def find_flushes(activity: RecordedActivity, events: Block) -> tuple[Flush, ...]:
     """The flushes of a trace in order of time, with what their threads and the others did meanwhile."""
     job = activity.job
     own = [index for index, kind in enumerate(job.types) if kind.name == FLUSH]
@@ -146,7 +146,7 @@ def _innermost(spans: Block) -> int | None:
     return int(spans["type"][opened[-1]])
 
 
-def _others_in_tasks(activity: Activity, thread: int, edges: Floats) -> float | None:
+def _others_in_tasks(activity: RecordedActivity, thread: int, edges: Floats) -> float | None:
     others = [worker for worker in activity.workers if worker != thread]
     if not others or edges[1] <= edges[0]:
         return None

@@ -19,8 +19,8 @@ from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, inclu
 from elbowroom.verbs.run_options import Launching, launcher_help, out_option, split_list
 
 if TYPE_CHECKING:
-    from elbowroom.broadcast.measured import BroadcastEntry, Case, Time
-    from elbowroom.launch.executables import Job
+    from elbowroom.broadcast.measured import BenchCase, BroadcastEntry, Time
+    from elbowroom.launch.executables import JobLaunch
 
 WAYS = 4
 """A tree, and MPI's three ways beside it."""
@@ -102,10 +102,10 @@ class BenchBroadcasts(Verb):
             seconds=WAYS * sent / GUESSED_RATE + turns * GUESSED_TURN,
         )
 
-    def _cases(self) -> tuple[list[Case], Job]:
+    def _cases(self) -> tuple[list[BenchCase], JobLaunch]:
         """What is measured, and the job whose ranks measure it."""
         from elbowroom.broadcast.measured import MOST_RANKS, cases
-        from elbowroom.launch.executables import Job
+        from elbowroom.launch.executables import JobLaunch
 
         if self.out is not None:
             _check_drawable(self.sizes, self.recipients or (), self.out)
@@ -122,7 +122,7 @@ class BenchBroadcasts(Verb):
                     hint="give more --ranks",
                 )
         launching = self.launching
-        job = Job(count, launching.launcher, launching.mpi, tuple(launching.hosts), launching.hostfile)
+        job = JobLaunch(count, launching.launcher, launching.mpi, tuple(launching.hosts), launching.hostfile)
         options = {"segment": self.segment or 0, "repeat": self.repeat}
         return cases(self.sizes, chosen, self.trees, rising=self.rising, **options), job
 

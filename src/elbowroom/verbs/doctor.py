@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from elbowroom.cli.console import WIDTH, console, print_wrapped, styled
 from elbowroom.launch.mpi import find_mpi
-from elbowroom.machine.doctor import Diagnoses, Diagnosis, diagnose, listed
+from elbowroom.machine.doctor import Diagnoses, DoctorLine, diagnose, listed
 from elbowroom.verbs.declaration import Verb, function_of, included
 from elbowroom.verbs.run_options import Launching
 
@@ -19,7 +19,7 @@ class Doctor(Verb):
 
     launching: Launching = included(Launching, only=("mpi",))
 
-    def do(self) -> list[Diagnosis]:
+    def do(self) -> list[DoctorLine]:
         """Each thing that a measurement depends on: ok, warn or n/a, with a hint.
 
         UsageError where the MPI that is named does not exist.
@@ -31,15 +31,15 @@ class Doctor(Verb):
             find_mpi(mpi)
         return [*diagnose(gather(mpi=mpi)), *plugin_problems()]
 
-    def document(self, result: list[Diagnosis]) -> Diagnoses:
+    def document(self, result: list[DoctorLine]) -> Diagnoses:
         return Diagnoses(checks=tuple(result))
 
-    def print(self, result: list[Diagnosis]) -> None:
+    def print(self, result: list[DoctorLine]) -> None:
         """One line for each thing that is checked, with its hint below."""
         print_checks(listed(result))
 
 
-def print_checks(checks: Sequence[Diagnosis]) -> None:
+def print_checks(checks: Sequence[DoctorLine]) -> None:
     """One line for each check, with its hint below."""
     styles = {"ok": "green", "warn": "yellow", "n/a": "dim"}
     width = max((len(check.name) for check in checks), default=0)

@@ -12,7 +12,7 @@ import click
 from elbowroom.broadcast.factorizations import (
     FactorizationDocument,
     FactorizationRequest,
-    StepTimes,
+    KernelTimes,
     factorization_document,
     read_step_times,
 )
@@ -101,7 +101,7 @@ class Factorize(Verb):
         what = "the simulator of task graphs; it measures nothing"
         yield PlannedStart(what=what, commands=(str(build.taskflow_simulator()),))
 
-    def _times(self) -> StepTimes:
+    def _times(self) -> KernelTimes:
         """Read, or measured; a block that contradicts the file is refused."""
         from elbowroom.launch.executables import time_steps
 

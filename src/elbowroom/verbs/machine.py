@@ -66,7 +66,7 @@ class List(Verb):
         )
 
 
-class Show(Verb):
+class MachineShow(Verb):
     """Show a virtual machine: shape, bandwidths, and their sources."""
 
     name = "machine show"
@@ -117,7 +117,7 @@ class FromRun(Verb):
         click.echo(f"machine: {self.out}")
 
 
-virtual_machine = function_of(Show, "virtual_machine")
+virtual_machine = function_of(MachineShow, "virtual_machine")
 
 
 def machine_names() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import msgspec
 from elbowroom.errors import UsageError, closest
 from elbowroom.machine.identity import MachineDifference, check_same
 from elbowroom.models.document import Document
-from elbowroom.models.node_sharing import Cache, NodeUse, Sharing, check_flow, check_use, share_node
+from elbowroom.models.node_sharing import NodeUse, SharedCache, Sharing, check_flow, check_use, share_node
 from elbowroom.profile.analysis import Analysis, summarise
 from elbowroom.profile.forecast import Contended, Contention, Factor
 from elbowroom.quantities import format_size, parse_size
@@ -160,18 +160,18 @@ def _counted(job: Analysis) -> tuple[float | None, str]:
     return memory.rate / len(set(hosts)), f"counters: {memory.source}, {what} {memory.host}"
 
 
-def _cache(jobs: dict[str, Analysis], llc: str | None) -> Cache | None:
+def _cache(jobs: dict[str, Analysis], llc: str | None) -> SharedCache | None:
     hosts = [job.profile.manifest.machine for job in jobs.values() if job.profile.manifest is not None]
     ways = next((int(host["ways"]) for host in hosts if host.get("ways")), DEFAULT_WAYS)
     if llc is not None:
-        return Cache(size=parse_size(llc, "llc"), ways=ways)
+        return SharedCache(size=parse_size(llc, "llc"), ways=ways)
     # A node's caches hold as much as all of them: jobs that are spread over the node use each of them.
     sizes = [int(host["cache"]) * max(1, int(host.get("caches", 1))) for host in hosts if host.get("cache")]
-    return Cache(size=sizes[0], ways=ways) if sizes else None
+    return SharedCache(size=sizes[0], ways=ways) if sizes else None
 
 
 def _contended(
-    document: Document, a: str, b: str, uses: dict[str, _KnownUse | str], cache: Cache | None
+    document: Document, a: str, b: str, uses: dict[str, _KnownUse | str], cache: SharedCache | None
 ) -> Contended:
     notes = []
     for name in (a, b):
@@ -217,7 +217,7 @@ def _source(name: str, known: _KnownUse) -> str:
 
 
 def _cache_notes(
-    a: str, b: str, first: NodeUse, second: NodeUse, cache: Cache | None, sharing: Sharing
+    a: str, b: str, first: NodeUse, second: NodeUse, cache: SharedCache | None, sharing: Sharing
 ) -> list[str]:
     if cache is None:
         return ["the last-level cache is left out: its size is not known (--llc SIZE)"]

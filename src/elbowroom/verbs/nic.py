@@ -29,7 +29,7 @@ def _name_option(spelling: str, **settings: Any) -> Any:
     return option(help, "NAME", spelled=spelling, **settings)
 
 
-class EmulatedNic(Options):
+class EmulatedNicOptions(Options):
     """The emulated NIC behind which a command runs programs, if any."""
 
     nic: NicSettings | str | None = option("Run behind an emulated NIC: 50MB/s (help nic).", "RATE")
@@ -62,7 +62,7 @@ def _settings(
     return settings
 
 
-class Run(Verb):
+class NicRun(Verb):
     """Run CMD with its ranks on emulated nodes.
 
     Messages between nodes share each node's NIC; messages inside a node are not limited. All ranks are on

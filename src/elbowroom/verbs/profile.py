@@ -34,7 +34,7 @@ from elbowroom.verbs.declaration import (
     included,
     option,
 )
-from elbowroom.verbs.nic import EmulatedNic as NicOptions
+from elbowroom.verbs.nic import EmulatedNicOptions as NicOptions
 from elbowroom.version import __version__
 
 if TYPE_CHECKING:
@@ -95,12 +95,12 @@ class RecordProfile(Verb):
         an emulated one to run behind. What the program prints and its exit code stay its own. UsageError for
         what cannot be profiled, MachineError where the command cannot be started.
         """
-        from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, Manifest
+        from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, ProfileManifest
 
         where, nic = Path(self.out), self.emulated.settings()
         prepared = self._prepared(where, nic)
         make_folder(where, field="directory", hint="name another")
-        manifest = Manifest(
+        manifest = ProfileManifest(
             elbowroom=__version__,
             command=tuple(self.command),
             hosts=(socket.gethostname(),),
@@ -150,7 +150,7 @@ class RecordProfile(Verb):
                 value=str(where),
                 hint="name another, or remove it",
             )
-        settings = profiler.Settings(directory=str(where), records=_checked_records(self.records))
+        settings = profiler.ProfilerSettings(directory=str(where), records=_checked_records(self.records))
         return profiler.prepare(self.command, settings, self.mpi, nic)
 
     def document(self, result: Profiled) -> ProfileRecordDocument:

@@ -19,13 +19,13 @@ from elbowroom.launch.nic import NicSettings, behind, emulated
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.quantities import format_size, number
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
-from elbowroom.verbs.nic import EmulatedNic
+from elbowroom.verbs.nic import EmulatedNicOptions
 from elbowroom.verbs.run_options import Launching, launcher_help, out_option, parse_sizes
 
 if TYPE_CHECKING:
-    from elbowroom.launch.executables import Job
+    from elbowroom.launch.executables import JobLaunch
     from elbowroom.launch.launcher import Launch
-    from elbowroom.profile.curve import Calibration, Case
+    from elbowroom.profile.curve import MessageCase, ProfileCalibration
 
 MOST_RANKS = 1024
 MOST_SIZE = 2**30
@@ -43,14 +43,14 @@ class CalibrateNic(Verb):
         "Of the messages.", "LIST", default="1KiB,16KiB,256KiB,4MiB", parse=parse_sizes, positional=True
     )
     ranks: int | None = option("Of all nodes; default: one for each core.", "N", type=click.IntRange(min=2))
-    emulation: EmulatedNic = included(EmulatedNic)
+    emulation: EmulatedNicOptions = included(EmulatedNicOptions)
     repeat: int = option("Repetitions.", "N", default=5, type=REPEAT)
     launching: Launching = included(Launching, own={"launcher": launcher_help()})
     out: Path | str | None = out_option(Output(".json"), "Write it for `show --curve`.")
     dry_run: bool = dry_run_option()
     seconds: float = 0.1
 
-    def do(self) -> Calibration:
+    def do(self) -> ProfileCalibration:
         """Measures 1, 2, … senders of a node at once, to another node and inside the node, over sizes (B).
 
         `ranks`: of all nodes together (default: one for each core of two nodes); `nic`: an emulated one
@@ -83,9 +83,9 @@ class CalibrateNic(Verb):
             seconds=len(cases) * self.repeat * self.seconds,
         )
 
-    def _cases(self, nic: NicSettings | None) -> tuple[list[Case], Job]:
+    def _cases(self, nic: NicSettings | None) -> tuple[list[MessageCase], JobLaunch]:
         """What is measured, and the job whose ranks measure it."""
-        from elbowroom.launch.executables import Job
+        from elbowroom.launch.executables import JobLaunch
         from elbowroom.profile.curve import cases
 
         for size in self.sizes:
@@ -100,12 +100,12 @@ class CalibrateNic(Verb):
                 "is emulated on this host only", field="nic", hint="leave --hosts and --hostfile out"
             )
         ranks = _ranks(self.ranks, hosts, hostfile, nic)
-        job = Job(ranks, launching.launcher, launching.mpi, hosts, hostfile)
+        job = JobLaunch(ranks, launching.launcher, launching.mpi, hosts, hostfile)
         on_host = -(-ranks // max(1, host_count(job.launcher or "local", hosts, hostfile, os.environ)))
         each = nic.ranks_per_node if nic else on_host
         return cases(tuple(sorted(set(self.sizes))), min(each, ranks)), job
 
-    def print(self, result: Calibration) -> None:
+    def print(self, result: ProfileCalibration) -> None:
         print_wrapped(f"All senders of a node together, MB/s ({result.mpi})", style="bold")
         table = new_table("", ">senders", ">size", ">MB/s", ">range")
         for row in result.rows:
@@ -135,7 +135,7 @@ def _ranks(ranks: int | None, hosts: Sequence[str], hostfile: str | None, nic: N
     return count
 
 
-def save(calibration: Calibration, path: Path) -> None:
+def save(calibration: ProfileCalibration, path: Path) -> None:
     """Writes what `load_calibration` reads."""
     from elbowroom.profile.curve import CALIBRATION
 

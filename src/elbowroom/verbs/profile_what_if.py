@@ -14,7 +14,7 @@ from elbowroom.verbs.declaration import Verb, argument, function_of, included, o
 from elbowroom.verbs.run_options import ProfiledProgram
 
 if TYPE_CHECKING:
-    from elbowroom.advise.what_if import Change, WhatIf
+    from elbowroom.advise.what_if import ChangeEffect, WhatIf
     from elbowroom.verbs.model_file import Model
 
 
@@ -122,7 +122,7 @@ class PredictChanges(Verb):
 predict_changes = function_of(PredictChanges, "predict_changes")
 
 
-def _row(change: Change) -> tuple[str, str, str]:
+def _row(change: ChangeEffect) -> tuple[str, str, str]:
     if change.then_s is None or change.change is None:
         return "n/a", "n/a", ""
     low, high = (percent(value, sign=True) for value in (change.change.low, change.change.high))

@@ -96,7 +96,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "nic-calibration": (
         "a calibrated NIC: what `profile calibrate` prints and writes",
-        "profile.curve:Calibration",
+        "profile.curve:ProfileCalibration",
     ),
     "pairing": (
         "pairs of applications: what `colocate schedule --matrix --json` prints",
@@ -109,7 +109,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "models.prediction_documents:SituationsDocument",
         "models.prediction_documents:LoadDocument",
     ),
-    "profile": ("profile.json of a profile folder", "profile.summary:Manifest"),
+    "profile": ("profile.json of a profile folder", "profile.summary:ProfileManifest"),
     "profile-memory": (
         "memory.json of a profile folder: samples of memory traffic",
         "profile.summary:MemoryTraffic",

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
     from elbowroom.virtual.requests import Pattern
     from elbowroom.virtual.simulated import (
-        Curve,
         Latency,
         Simulated,
+        SimulatedCurve,
         SimulatedRow,
         SimulationDocument,
     )
@@ -244,7 +244,7 @@ def _print_parameters(node: SimulatedNode) -> None:
     console().print(table)
 
 
-def _print_curve(curve: Curve) -> None:
+def _print_curve(curve: SimulatedCurve) -> None:
     table = new_table(
         ">n",
         ">comp\nMB/s",

@@ -37,7 +37,7 @@ from elbowroom.verbs.trace_tables import (
 )
 
 if TYPE_CHECKING:
-    from elbowroom.trace.activity import Activity
+    from elbowroom.trace.activity import RecordedActivity
     from elbowroom.trace.activity_figures import ActivityOverTime
 
 _MOST_SECONDS = 1e9
@@ -218,7 +218,7 @@ class TraceActivity(NamedTuple):
     were written.
     """
 
-    activity: Activity
+    activity: RecordedActivity
     over_time: ActivityOverTime
     trusted: bool
     tables: tuple[Path, ...] = ()

@@ -43,7 +43,7 @@ FOLDER = ".elbowroom-trace-"
 VERDICT_STYLES = {"trusted": "bold green", "costly": "bold red"}
 
 
-class Metric(Options):
+class MetricOptions(Options):
     """The number by which runs of a program are compared."""
 
     metric: str = option("Wall time, or a pattern of a number that CMD prints.", "wall|REGEX", default="wall")
@@ -80,7 +80,7 @@ class MeasureOverhead(Verb):
     threads: Sequence[int] | None = option(
         "Numbers of threads; replace {threads} in CMD.", "N,N", parse=parse_cores
     )
-    compared: Metric = included(Metric)
+    compared: MetricOptions = included(MetricOptions)
     limit: float = option(
         "Largest overhead that is acceptable.", "PERCENT", default="5.0", type=float, parse=share_of_percent
     )
@@ -242,7 +242,7 @@ class MeasureFlushes(Verb):
 
     command: Sequence[str] = command_argument()
     repeat: int = option("Runs with, and without, flushes.", default=10)
-    compared: Metric = included(Metric)
+    compared: MetricOptions = included(MetricOptions)
     recorder: Recorder = included(Recorder)
     seed: int = _seed_option()
     out: Path | str | None = out_option(_PAGE, "Draw figures (.svg, .png), or write a page (.html).")

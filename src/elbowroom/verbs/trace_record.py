@@ -200,7 +200,7 @@ class RecordTrace(Verb):
         prepared = self._prepared(self._settings())
         yield PlannedStart(what="the program, with the recorder", commands=(prepared.line(),))
 
-    def _settings(self) -> recorder.Settings:
+    def _settings(self) -> recorder.RecorderSettings:
         if trace_reader.started(Path(self.out)):
             raise UsageError(
                 "already holds a trace",
@@ -208,7 +208,7 @@ class RecordTrace(Verb):
                 value=str(self.out),
                 hint="name another, or remove it",
             )
-        return recorder.Settings(
+        return recorder.RecorderSettings(
             directory=str(self.out),
             job=secrets.randbits(63) + 1,
             categories=None if self.categories is None else _names(self.categories),
@@ -220,7 +220,7 @@ class RecordTrace(Verb):
             clock=self.clock,
         )
 
-    def _prepared(self, settings: recorder.Settings) -> RecordedCommand:
+    def _prepared(self, settings: recorder.RecorderSettings) -> RecordedCommand:
         """The command, with everything built that it and the reading of its trace need."""
         if settings.core is not None:
             recorder.check_core(self.command, settings.core)

@@ -33,7 +33,7 @@ from elbowroom.virtual.effects import (
     name_of,
     value,
 )
-from elbowroom.virtual.gpu_answers import Host, answer_case, refuse_case
+from elbowroom.virtual.gpu_answers import HostMachine, answer_case, refuse_case
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import machine_of, truth_of
 from elbowroom.virtual.partitions import scaled
@@ -90,7 +90,7 @@ class VirtualMachine:
         self._node = {number: index for index, number in enumerate(layout_of(self.machine).nodes)}
         sockets = self.machine.socket_of
         self._socket = {core.number: sockets[core.package] for core in self.machine.cores}
-        self._host_of_gpu: Host | None = None
+        self._host_of_gpu: HostMachine | None = None
         self._answers: dict[tuple[hosts.Process, ...], tuple[ProcessRates, ...]] = {}
 
     @functools.cached_property
@@ -157,7 +157,7 @@ class VirtualMachine:
             gpu, self.gpu_host(), cast("Mapping[str, Any]", query["case"])
         )
 
-    def gpu_host(self) -> Host:
+    def gpu_host(self) -> HostMachine:
         """The host of its accelerator, always as a network of credits: published curves know no copies."""
         if self._host_of_gpu is None:
             network = self.truth
@@ -165,7 +165,7 @@ class VirtualMachine:
                 network = truth_of(msgspec.structs.replace(self.definition, truth="credits"))
             assert isinstance(network, Credits)
             near = {core.number: self._node[core.node] for core in self.machine.cores}
-            self._host_of_gpu = Host(
+            self._host_of_gpu = HostMachine(
                 definition=self.definition,
                 network=network,
                 socket=self._socket.__getitem__,

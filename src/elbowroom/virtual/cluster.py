@@ -68,7 +68,7 @@ class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
     barrier: float
 
 
-class Cluster:
+class SimulatedCluster:
     """Nodes alike that run the application of a point."""
 
     def __init__(self, machine: VirtualMachine, point: Point) -> None:

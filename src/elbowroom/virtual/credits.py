@@ -45,7 +45,7 @@ class DataSide(msgspec.Struct, frozen=True, kw_only=True):
     nic_work: float = 1.0
 
 
-class Network(msgspec.Struct, frozen=True, kw_only=True):
+class NodeResources(msgspec.Struct, frozen=True, kw_only=True):
     """A machine's resources; all sockets, all links and all controllers are alike.
 
     `remote` None: not known, or a machine of one socket. `line_fill_buffers`: outstanding lines of a core.
@@ -68,7 +68,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
 class Credits(Truth):
     """The truth G2 of a machine. Solutions are kept in `solutions`, so that asking again costs nothing."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: NodeResources) -> None:
         self.network = network
         self.shape = network.shape
         sockets = range(self.shape.sockets)
@@ -190,7 +190,7 @@ def credits(model: Threshold) -> Credits:
     return Credits(scaled_network(model))
 
 
-def scaled_network(model: Threshold) -> Network:
+def scaled_network(model: Threshold) -> NodeResources:
     """Scales the network, the cores first and the NIC last: each value by bisection on what it decides."""
     local, remote = model.local, model.remote
     if local is None:
@@ -200,7 +200,7 @@ def scaled_network(model: Threshold) -> Network:
     regular = _regular(model.shape)
     most = max(local.t_par_max, local.t_seq_max)
     far = max(remote.t_par_max, remote.t_seq_max) if remote is not None else most
-    network = Network(
+    network = NodeResources(
         shape=msgspec.structs.replace(regular, virtual=True),
         line_fill_buffers=LINE_FILL_BUFFERS,
         uplink=Resource(capacity=LOOSE_UPLINK * local.t_seq_max, delay=UPLINK_DELAY),
@@ -249,18 +249,18 @@ def _path_bound(p: Parameters) -> bool:
     return _together(p) > PATH_BOUND * p.t_seq_max
 
 
-def _scale_local(machine: Network, p: Parameters) -> Network:
+def _scale_local(machine: NodeResources, p: Parameters) -> NodeResources:
     """All cores alone reach t_seq_max: by the uplink where communications cost them nothing, else by the
     controller.
     """
     if _path_bound(p):
 
-        def bounded(capacity: float) -> Network:
+        def bounded(capacity: float) -> NodeResources:
             uplink = Resource(capacity=capacity, delay=UPLINK_DELAY)
             return msgspec.structs.replace(machine, uplink=uplink)
     else:
 
-        def bounded(capacity: float) -> Network:
+        def bounded(capacity: float) -> NodeResources:
             memory = Resource(capacity=capacity, delay=MEMORY_DELAY)
             return msgspec.structs.replace(machine, memory=memory)
 
@@ -273,26 +273,26 @@ def _scale_local(machine: Network, p: Parameters) -> Network:
     )
 
 
-def _scale_remote(machine: Network, p: Parameters) -> Network:
+def _scale_remote(machine: NodeResources, p: Parameters) -> NodeResources:
     """As _scale_local with data of the other socket: by what a remote line costs more than a local one."""
     field = "uplink_work" if _path_bound(p) else "memory_work"
     assert machine.remote is not None
     remote = machine.remote
 
-    def bounded(work: float) -> Network:
+    def bounded(work: float) -> NodeResources:
         return msgspec.structs.replace(machine, remote=msgspec.structs.replace(remote, **{field: work}))
 
     node = machine.shape.numa_per_socket
     return bounded(_root(lambda work: p.t_seq_max - _alone(bounded(work), node), 1.0, UNBOUNDED))
 
 
-def _alone(machine: Network, node: int) -> float:
+def _alone(machine: NodeResources, node: int) -> float:
     truth = Credits(machine)
     streams = truth.network_streams(node, None, machine.shape.cores_first_socket, 0)
     return solve(streams, truth.resources)[0]
 
 
-def _scale_nic(machine: Network, p: Parameters, where: str) -> Network:
+def _scale_nic(machine: NodeResources, p: Parameters, where: str) -> NodeResources:
     """The NIC's lines cost so much at the controller that the cores fall to what they got together, and its
     credits and latency let it keep `alpha` then; within NIC_WORK and NIC_LATENCY, so not always exactly.
     """

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from elbowroom.errors import UsageError
-from elbowroom.machine.gpu import Clocks, Device, GpuFacts, GpuLibrary, Link, Management
+from elbowroom.machine.gpu import Device, GpuClocks, GpuFacts, GpuLibrary, Link, Management
 from elbowroom.plan.kernels import find
 
 Positive = Annotated[float, Meta(gt=0, le=1e9)]
@@ -81,7 +81,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def facts(self, node: int) -> GpuFacts:
         """What a program would find: kernels and products are there, clocks and links are not known."""
-        unknown = Management(driver=ORIGIN, link=Link(), clocks_mhz=Clocks())
+        unknown = Management(driver=ORIGIN, link=Link(), clocks_mhz=GpuClocks())
         library = GpuLibrary(path=ORIGIN)
         return GpuFacts(
             cuda=ORIGIN,
@@ -108,7 +108,7 @@ DIRECTIONS = {"copy": ("h2d", "d2h", "both", "d2d"), "sm_copy": ("hbm", "host")}
 """Of each kind that copies, the default first."""
 
 
-class Side(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GpuSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A side; what another kind has is 0 or empty. `node` -1: memory of the host near the device; `pace_mb_s`
     0: as fast as it can; `sm_target` 0: planned for all SMs. `pairs`: SMs are held in pairs; `plan_others`:
     a product beside it is planned for the SMs that it leaves.
@@ -174,14 +174,14 @@ class Side(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return min(self.pace_mb_s, most) if self.pace_mb_s > 0 else most
 
 
-def sides_of(case: Mapping[str, Any]) -> dict[str, Side]:
+def sides_of(case: Mapping[str, Any]) -> dict[str, GpuSide]:
     """The sides of a case by letter. UsageError for what a virtual GPU does not know."""
     return {letter: _side(case[letter]) for letter in LETTERS if letter in case}
 
 
-def _side(plain: Mapping[str, Any]) -> Side:
+def _side(plain: Mapping[str, Any]) -> GpuSide:
     try:
-        side = msgspec.convert(plain, Side)
+        side = msgspec.convert(plain, GpuSide)
     except msgspec.ValidationError as error:
         raise _unknown(f"does not know this side: {error}", plain.get("kind")) from None
     if side.way not in DIRECTIONS.get(side.kind, (side.way,)):
@@ -202,6 +202,6 @@ def _unknown(message: str, value: object) -> UsageError:
     )
 
 
-def held(sides: Sequence[Side]) -> int:
+def held(sides: Sequence[GpuSide]) -> int:
     """SMs that are held."""
     return sum(side.holds for side in sides)

@@ -45,11 +45,11 @@ from elbowroom.plan.kernels import find
 from elbowroom.points.unit import Unit
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
-from elbowroom.virtual.gpu import LETTERS, SMS_OF_UNIT, WAYS, Gpu, Side, held, sides_of
+from elbowroom.virtual.gpu import LETTERS, SMS_OF_UNIT, WAYS, Gpu, GpuSide, held, sides_of
 from elbowroom.virtual.laws import unit_of
 from elbowroom.virtual.loads import rates as host_rates
 from elbowroom.virtual.network import Resource, Stream, solve
-from elbowroom.virtual.truth import FLAG, Flow, repetition_record
+from elbowroom.virtual.truth import FLAG, MessageFlow, repetition_record
 
 CLUSTERS = (8, 4, 2)
 
@@ -112,14 +112,14 @@ AHEAD = 2.0
 """Credits over what a product, or an engine that copies over the link, needs of an idle memory."""
 
 
-class Value(msgspec.Struct, frozen=True):
+class AnswerValue(msgspec.Struct, frozen=True):
     """A rate, or the time of a launch."""
 
     value: float
     unit: str
 
 
-class Host(msgspec.Struct, frozen=True, kw_only=True):
+class HostMachine(msgspec.Struct, frozen=True, kw_only=True):
     """The rest of the machine: its definition and network, the socket of a core, the index of a NUMA node,
     and the index of the node that a core is near.
     """
@@ -131,7 +131,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     near: Callable[[int], int]
 
 
-def gpu_rates(gpu: Gpu, host: Host, sides: Sequence[Side]) -> tuple[Value | None, ...]:
+def gpu_rates(gpu: Gpu, host: HostMachine, sides: Sequence[GpuSide]) -> tuple[AnswerValue | None, ...]:
     """What each of the sides gets while all run; None for those without a rate. UsageError for a device or
     host of which no law can say it.
     """
@@ -144,31 +144,31 @@ def gpu_rates(gpu: Gpu, host: Host, sides: Sequence[Side]) -> tuple[Value | None
 # SMs
 
 
-def _free(gpu: Gpu, sides: Sequence[Side]) -> tuple[int, ...]:
+def _free(gpu: Gpu, sides: Sequence[GpuSide]) -> tuple[int, ...]:
     return free_sms(gpu, held(sides), pairs=any(side.pairs for side in sides))
 
 
-def product_target(gpu: Gpu, side: Side, sides: Sequence[Side]) -> int:
+def product_target(gpu: Gpu, side: GpuSide, sides: Sequence[GpuSide]) -> int:
     """SMs that a product is planned for."""
     return (side.sm_target or gpu.sms) - sum(other.left_free for other in sides)
 
 
-def product_fits(gpu: Gpu, side: Side, sides: Sequence[Side]) -> bool:
+def product_fits(gpu: Gpu, side: GpuSide, sides: Sequence[GpuSide]) -> bool:
     """Whether a product has room for a cluster beside what is held."""
     return waves(gpu, 1, product_target(gpu, side, sides), _free(gpu, sides)) > 0
 
 
-def product_us(gpu: Gpu, side: Side, sides: Sequence[Side]) -> float:
+def product_us(gpu: Gpu, side: GpuSide, sides: Sequence[GpuSide]) -> float:
     """What a product takes with all its data there in time."""
     count = waves(gpu, tiles(gpu, side.m, side.n), product_target(gpu, side, sides), _free(gpu, sides))
     return count * _tile_us(gpu, side)
 
 
-def _tile_us(gpu: Gpu, side: Side) -> float:
+def _tile_us(gpu: Gpu, side: GpuSide) -> float:
     return gpu.tile_us + 2.0 * gpu.tile[0] * gpu.tile[1] * side.k / (1e6 * gpu.sm_tflops)
 
 
-def stored_wait(gpu: Gpu, sides: Sequence[Side]) -> float:
+def stored_wait(gpu: Gpu, sides: Sequence[GpuSide]) -> float:
     """How much longer each request of an SM takes behind stores to the host, us."""
     waiting = [side for side in sides if side.stores and side.pace(gpu.stores) >= gpu.stores]
     return sum(side.sms for side in waiting) * gpu.posted_bytes / gpu.stores
@@ -177,7 +177,7 @@ def stored_wait(gpu: Gpu, sides: Sequence[Side]) -> float:
 # Link
 
 
-def _link_rates(gpu: Gpu, sides: Sequence[Side]) -> dict[int, float]:
+def _link_rates(gpu: Gpu, sides: Sequence[GpuSide]) -> dict[int, float]:
     """MB/s over the link of each side that uses it, both directions of one that copies both together."""
     uses = [(k, way) for k, side in enumerate(sides) for way in side.ways]
     many = {way: sum(other == way for _, other in uses) for way in WAYS}
@@ -193,7 +193,7 @@ def _link_rates(gpu: Gpu, sides: Sequence[Side]) -> dict[int, float]:
 # Memory of the device
 
 
-def _device_rates(gpu: Gpu, sides: Sequence[Side], linked: Mapping[int, float]) -> dict[int, float]:
+def _device_rates(gpu: Gpu, sides: Sequence[GpuSide], linked: Mapping[int, float]) -> dict[int, float]:
     """MB/s of each side that uses the device's memory, as it counts its bytes. UsageError where the network
     of credits has no solution in double precision.
     """
@@ -213,7 +213,7 @@ def _device_rates(gpu: Gpu, sides: Sequence[Side], linked: Mapping[int, float]) 
     return {k: rate / sides[k].passes for k, rate in zip(streams, solved, strict=True)}
 
 
-def _stream(gpu: Gpu, side: Side, sides: Sequence[Side], linked: float | None) -> Stream | None:
+def _stream(gpu: Gpu, side: GpuSide, sides: Sequence[GpuSide], linked: float | None) -> Stream | None:
     """A side on the device's memory; `linked` is its rate over the link."""
     kind, latency = side.kind, gpu.hbm_latency_us
     if linked is not None:
@@ -238,14 +238,14 @@ def _of_memory(credits: float, latency: float, most: float | None = None) -> Str
     return Stream(credits=credits, latency=latency, most=limit, route={"hbm": 1.0})
 
 
-def _product_bytes(side: Side) -> float:
+def _product_bytes(side: GpuSide) -> float:
     return float(ELEMENT * (side.m * side.k + side.k * side.n + side.m * side.n))
 
 
 # Memory of the host
 
 
-def _host_rates(host: Host, sides: Sequence[Side], linked: Mapping[int, float]) -> dict[int, float]:
+def _host_rates(host: HostMachine, sides: Sequence[GpuSide], linked: Mapping[int, float]) -> dict[int, float]:
     """MB/s of cores (on the bus), of copies, and of messages."""
     groups = [(k, group) for k, side in enumerate(sides) for group in _groups(host, side)]
     copies = [(k, _copy(host, sides[k], rate)) for k, rate in linked.items()]
@@ -264,7 +264,7 @@ def _host_rates(host: Host, sides: Sequence[Side], linked: Mapping[int, float]) 
     return {k: work / elapsed for k, work in moved.items()} | {k: len(turns) / elapsed for k in messages}
 
 
-def _groups(host: Host, side: Side) -> list[Computing]:
+def _groups(host: HostMachine, side: GpuSide) -> list[Computing]:
     kernel = find(side.kernel) if side.kind == "cores" else None
     if kernel is None or not kernel.moves_memory:
         return []
@@ -281,48 +281,50 @@ def _groups(host: Host, side: Side) -> list[Computing]:
     ]
 
 
-def _copy(host: Host, side: Side, rate: float) -> Copy:
+def _copy(host: HostMachine, side: GpuSide, rate: float) -> Copy:
     node = host.definition.nic_node if side.node < 0 else host.node(side.node)
     return Copy(node=node, demand=rate)
 
 
-def _flow(host: Host, side: Side, sending: bool) -> Flow:
+def _flow(host: HostMachine, side: GpuSide, sending: bool) -> MessageFlow:
     definition = host.definition
     far = host.socket(side.core) != definition.shape.socket(definition.nic_node)
     latency = definition.far_latency_us if far else definition.near_latency_us
-    return Flow(node=host.near(side.core), sending=sending, size=side.bytes, latency=latency, far=far)
+    return MessageFlow(node=host.near(side.core), sending=sending, size=side.bytes, latency=latency, far=far)
 
 
 # Answers
 
 
-def _value(gpu: Gpu, host: Host, sides: Sequence[Side], k: int, rate: float | None) -> Value | None:
+def _value(
+    gpu: Gpu, host: HostMachine, sides: Sequence[GpuSide], k: int, rate: float | None
+) -> AnswerValue | None:
     """The answer of a side, whose bytes move at `rate` MB/s; None for what moves none."""
     side = sides[k]
     kind = side.kind
     if kind == "cores":
         return _cores(host.definition, side, rate)
     if kind == "chain":
-        return Value(gpu.launch_us + ACCESSES_OF_LAUNCH * stored_wait(gpu, sides), "us")
+        return AnswerValue(gpu.launch_us + ACCESSES_OF_LAUNCH * stored_wait(gpu, sides), "us")
     if rate is None:
         return None
     if kind == "gemm":
         return _product(gpu, sides, k, rate)
     if kind == "messages" and side.latency:
-        return Value(side.bytes / rate, "us")
-    return Value(_copied(gpu, side, rate) if kind == "copy" else rate, "MB/s")
+        return AnswerValue(side.bytes / rate, "us")
+    return AnswerValue(_copied(gpu, side, rate) if kind == "copy" else rate, "MB/s")
 
 
-def _cores(definition: Definition, side: Side, rate: float | None) -> Value | None:
+def _cores(definition: Definition, side: GpuSide, rate: float | None) -> AnswerValue | None:
     """Of computing cores in the unit of their kernel."""
     kernel = find(side.kernel)
     if kernel is None:
         return None
     moved = float(len(side.cores)) if rate is None else rate
-    return Value(moved * unit_of(definition, kernel), kernel.rate_unit)
+    return AnswerValue(moved * unit_of(definition, kernel), kernel.rate_unit)
 
 
-def _product(gpu: Gpu, sides: Sequence[Side], k: int, rate: float) -> Value:
+def _product(gpu: Gpu, sides: Sequence[GpuSide], k: int, rate: float) -> AnswerValue:
     """Longer than its waves where data come later than the product asks for them, or memory gives less."""
     side = sides[k]
     time = product_us(gpu, side, sides)
@@ -330,10 +332,10 @@ def _product(gpu: Gpu, sides: Sequence[Side], k: int, rate: float) -> Value:
     late = (gpu.cache_latency_us + stored_wait(gpu, sides)) * demand / gpu.product_bytes
     starved = _product_bytes(side) / time / rate
     flops = 2.0 * side.m * side.n * side.k
-    return Value(flops / (time * max(1.0, late, starved)), "Mflop/s")
+    return AnswerValue(flops / (time * max(1.0, late, starved)), "Mflop/s")
 
 
-def _copied(gpu: Gpu, side: Side, rate: float) -> float:
+def _copied(gpu: Gpu, side: GpuSide, rate: float) -> float:
     """With what each copy takes beside its bytes: the copies of each direction follow one another."""
     ways = len(side.ways)
     extra = gpu.host_copy_us if ways else gpu.copy_us
@@ -348,7 +350,7 @@ Factors = Callable[[int, int], Sequence[Sequence[float]]]
 """Factors of noise by phase and side, for so many of each."""
 
 
-def refuse_case(gpu: Gpu, host: Host, case: Mapping[str, Any]) -> str:
+def refuse_case(gpu: Gpu, host: HostMachine, case: Mapping[str, Any]) -> str:
     """Why a case cannot be answered; empty where it can."""
     try:
         sides = list(sides_of(case).values())
@@ -366,7 +368,7 @@ def refuse_case(gpu: Gpu, host: Host, case: Mapping[str, Any]) -> str:
 
 
 def answer_case(
-    gpu: Gpu, host: Host, unit: Unit, fields: Mapping[str, Any], factors: Factors
+    gpu: Gpu, host: HostMachine, unit: Unit, fields: Mapping[str, Any], factors: Factors
 ) -> dict[str, Any]:
     """The record of one repetition, each phase with its own noise."""
     sides = sides_of(fields["case"])
@@ -380,7 +382,7 @@ def answer_case(
 
 
 def _phase(
-    gpu: Gpu, host: Host, case: Mapping[str, Side], phase: str, factors: Sequence[float]
+    gpu: Gpu, host: HostMachine, case: Mapping[str, GpuSide], phase: str, factors: Sequence[float]
 ) -> dict[str, Any]:
     """The sides of a phase: those of a case of two are `comp` and `comm`, those of three are streams, too."""
     letters = phase.lower()
@@ -396,7 +398,7 @@ def _phase(
     for letter, value in zip(letters, values, strict=True):
         if value is None:
             continue
-        noisy = Value(value.value * factors[LETTERS.index(letter)], value.unit)
+        noisy = AnswerValue(value.value * factors[LETTERS.index(letter)], value.unit)
         if LETTERS[-1] in case:
             streams[STREAM_NAMES[case[letter].kind]] = {"value": noisy.value, "unit": noisy.unit}
         if letter != LETTERS[-1] and LETTERS[-1] not in letters:
@@ -404,6 +406,6 @@ def _phase(
     return record | ({"streams": streams} if streams else {})
 
 
-def _side(letter: str, value: Value) -> dict[str, Any]:
+def _side(letter: str, value: AnswerValue) -> dict[str, Any]:
     name, key = ("comp", "rate") if letter == LETTERS[0] else ("comm", "value")
     return {name: {key: value.value, "unit": value.unit, "batches": [value.value]}}

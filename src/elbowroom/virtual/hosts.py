@@ -21,7 +21,7 @@ from elbowroom.virtual.laws import RECEPTION_IN_FLIGHT, Exchange, ProcessRates, 
 from elbowroom.virtual.loads import rates
 from elbowroom.virtual.requests import Moment, Requests
 from elbowroom.virtual.requests import rates as request_rates
-from elbowroom.virtual.truth import Flow, StreamRates
+from elbowroom.virtual.truth import MessageFlow, StreamRates
 
 Process = tuple[Work, Exchange]
 Network = Credits | Requests
@@ -104,7 +104,7 @@ def _at_once(
 
 
 def _rates(
-    truth: Network, computing: Sequence[Computing], flows: Sequence[Flow], kernel: Kernel | None
+    truth: Network, computing: Sequence[Computing], flows: Sequence[MessageFlow], kernel: Kernel | None
 ) -> StreamRates:
     """MB/s on the bus of each group and flow."""
     if isinstance(truth, Credits):
@@ -126,8 +126,8 @@ def _latency(truth: Network, far: bool) -> float:
     return truth.network.far_latency if far else truth.network.near_latency
 
 
-def _flow(truth: Network, messages: Exchange, sending: bool) -> Flow:
-    return Flow(
+def _flow(truth: Network, messages: Exchange, sending: bool) -> MessageFlow:
+    return MessageFlow(
         node=messages.comm_node,
         sending=sending,
         size=messages.size,

@@ -47,7 +47,7 @@ from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.machines import truth_of
 from elbowroom.virtual.network import Resource, Stream, solve
 from elbowroom.virtual.requests import Requests, request_load_streams
-from elbowroom.virtual.truth import Flow, LoadStreams, StreamRates, Truth, flows_of
+from elbowroom.virtual.truth import LoadStreams, MessageFlow, StreamRates, Truth, flows_of
 
 
 def served(rate: float, capacity: float, size: float, customers: int) -> tuple[float, float]:
@@ -161,7 +161,7 @@ def load_streams(machine: Truth | Definition, load: Load) -> LoadStreams:
 
 
 def rates(
-    truth: Credits, computing: Sequence[Computing], flows: Sequence[Flow], copies: Sequence[Copy]
+    truth: Credits, computing: Sequence[Computing], flows: Sequence[MessageFlow], copies: Sequence[Copy]
 ) -> StreamRates:
     """What all get at once. Nothing is checked; solutions are kept."""
     key = (tuple(computing), tuple(flows), tuple(copies))
@@ -192,7 +192,7 @@ def _computing(truth: Credits, group: Computing) -> Stream:
     )
 
 
-def _flow(truth: Credits, flow: Flow, *, shared: bool) -> Stream:
+def _flow(truth: Credits, flow: MessageFlow, *, shared: bool) -> Stream:
     plain = _sending(truth, flow.node) if flow.sending else truth.receiving(flow.node)
     route = {**plain.route, "root": 1.0} if shared else plain.route
     credits, most = flow.share * plain.credits, flow.share * plain.most

@@ -82,7 +82,7 @@ def solve(
     Projected Newton ascent: streams held at their `most` leave the system of equations until the
     others' gain pushes them back. Backtracking keeps every utilisation below 1.
     """
-    shared = _Shared(streams, resources, taken or {})
+    shared = _Derivatives(streams, resources, taken or {})
     rates = shared.start()
     excess, curvature = shared.slopes(rates)
     for _ in range(ITERATIONS):
@@ -118,7 +118,7 @@ def utilisation(
     }
 
 
-class _Shared:
+class _Derivatives:
     """The gradient and the curvature (negated Hessian) of the concave function of the rates."""
 
     def __init__(

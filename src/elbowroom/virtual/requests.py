@@ -22,8 +22,8 @@ from elbowroom.errors import UsageError
 from elbowroom.models.curves import Situation, Streams
 from elbowroom.models.load import Computing, Copy, Load, check_load, load_of
 from elbowroom.virtual.request_node import LINE, SimulatedNode
-from elbowroom.virtual.simulated import Curve, Latency, Observation, SimulatedRow
-from elbowroom.virtual.truth import Flow, LoadStreams, StreamRates, Truth, check_situation, flows_of
+from elbowroom.virtual.simulated import Latency, Observation, SimulatedCurve, SimulatedRow
+from elbowroom.virtual.truth import LoadStreams, MessageFlow, StreamRates, Truth, check_situation, flows_of
 
 Json = Mapping[str, Any]
 Simulate = Callable[[Json, Sequence[Json]], list[Observation]]
@@ -54,7 +54,7 @@ class Moment(NamedTuple):
     """What is active in an experiment. `pattern`: what computing cores do, line by line."""
 
     computing: tuple[Computing, ...] = ()
-    flows: tuple[Flow, ...] = ()
+    flows: tuple[MessageFlow, ...] = ()
     copies: tuple[Copy, ...] = ()
     pattern: str = "N"
 
@@ -128,7 +128,7 @@ def _slowest_ns(moment: Moment, sources: Sequence[Json]) -> int:
     return slowest
 
 
-def _message_ns(node: SimulatedNode, flow: Flow) -> int:
+def _message_ns(node: SimulatedNode, flow: MessageFlow) -> int:
     """About how long one message takes on an idle machine."""
     assert flow.size is not None
     rate = flow.share * _of_side(node, flow.node, node.nic_rate_local, node.nic_rate_remote)
@@ -211,7 +211,7 @@ def _device(node: SimulatedNode, data: int, rate: float, window: int, *, reads: 
     }
 
 
-def nic(node: SimulatedNode, flow: Flow) -> dict[str, Any]:
+def nic(node: SimulatedNode, flow: MessageFlow) -> dict[str, Any]:
     """The NIC reading what it sends from memory, or writing what it receives to memory."""
     rate = flow.share * _of_side(node, flow.node, node.nic_rate_local, node.nic_rate_remote)
     lines = node.nic_read_credits if flow.sending else node.nic_write_credits
@@ -299,7 +299,7 @@ class Requests(Truth):
         return [Moment(load.computing), Moment(flows=flows), Moment(load.computing, flows)]
 
 
-def flows_at(node: SimulatedNode, load: Load, *, far: bool = False) -> tuple[Flow, ...]:
+def flows_at(node: SimulatedNode, load: Load, *, far: bool = False) -> tuple[MessageFlow, ...]:
     """The load's messages with that node's latencies; `far`: the threads are not on the NIC's socket."""
     return flows_of(load, node.setup_far if far else node.setup_near, far=far)
 
@@ -381,7 +381,7 @@ def _filled(size: int | None) -> float:
 
 def curve(
     truth: Requests, load: Load, counts: Sequence[int], *, pattern: Pattern = "nt", far: bool = False
-) -> Curve:
+) -> SimulatedCurve:
     """The load with that many cores of the first socket instead of its own; data of the computation on the
     node of the load's first group. The load has messages.
     """
@@ -393,7 +393,7 @@ def curve(
     # All at once: one start of the simulator instead of one for every row.
     truth.observe([moment for one in loads for moment in _shown(truth, one, pattern, far)])
     rows = tuple(row(truth, one, pattern=pattern, far=far) for one in loads)
-    return Curve(comp_node=group.node, comm_node=load.messages.node, rows=rows)
+    return SimulatedCurve(comp_node=group.node, comm_node=load.messages.node, rows=rows)
 
 
 def _shown(truth: Requests, load: Load, pattern: Pattern, far: bool) -> tuple[Moment, Moment, Moment]:

@@ -89,7 +89,7 @@ class SimulatedRow(msgspec.Struct, frozen=True, kw_only=True):
         return next((item for item in self.latencies if item.name in names), None)
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True):
+class SimulatedCurve(msgspec.Struct, frozen=True, kw_only=True):
     """Rows over n, ascending, of one placement."""
 
     comp_node: int
@@ -130,7 +130,7 @@ class LossOnset(msgspec.Struct, frozen=True, kw_only=True):
         return "communication"
 
 
-def onset_of(curve: Curve) -> LossOnset:
+def onset_of(curve: SimulatedCurve) -> LossOnset:
     """Reads off a curve who loses, from when on and at which station; at least one row."""
     rows = curve.rows
     comp_from = next((row.n for row in rows if row.comp_kept < 1 - LOSS), None)
@@ -150,7 +150,7 @@ def onset_of(curve: Curve) -> LossOnset:
     )
 
 
-def who(onset: LossOnset, curve: Curve) -> str:
+def who(onset: LossOnset, curve: SimulatedCurve) -> str:
     """Who loses first, in words."""
     if onset.first == "nobody":
         return f"neither side loses more than {LOSS:.0%} with up to {curve.rows[-1].n} cores"
@@ -177,7 +177,7 @@ class Simulated(NamedTuple):
     """A node, and a curve over n for every message size, in order, with what it shows."""
 
     node: SimulatedNode
-    curves: tuple[Curve, ...]
+    curves: tuple[SimulatedCurve, ...]
     findings: tuple[LossOnset, ...]
 
 
@@ -187,7 +187,7 @@ class CurveFinding(LossOnset, frozen=True, kw_only=True):
     first: str
 
 
-class ShownCurve(Curve, frozen=True, kw_only=True):
+class ShownCurve(SimulatedCurve, frozen=True, kw_only=True):
     """A curve, and what it shows."""
 
     finding: CurveFinding
@@ -243,7 +243,7 @@ def _finding(onset: LossOnset) -> CurveFinding:
 SIMULATED = f"Simulated line by line. {VIRTUAL}"
 
 
-def bandwidths(name: str, curve: Curve) -> Figure:
+def bandwidths(name: str, curve: SimulatedCurve) -> Figure:
     """Both sides alone and together over n, as the thesis draws them (Figs 6.2 to 6.10)."""
     x = tuple(float(row.n) for row in curve.rows)
 
@@ -277,5 +277,5 @@ def bandwidths(name: str, curve: Curve) -> Figure:
     )
 
 
-def _place(curve: Curve) -> str:
+def _place(curve: SimulatedCurve) -> str:
     return f"computations on node {curve.comp_node}, communications on node {curve.comm_node}"

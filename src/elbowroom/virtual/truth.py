@@ -95,7 +95,7 @@ def check_situation(shape: Shape, situation: Situation) -> None:
             )
 
 
-class Flow(msgspec.Struct, frozen=True, kw_only=True):
+class MessageFlow(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of one direction: `in_flight` of `size` bytes at a time (None: endless), `latency` (us) that
     of the smallest, `share` the part of the NIC that is theirs, `far`: their threads are not on its socket.
     """
@@ -131,14 +131,14 @@ class LoadStreams(msgspec.Struct, frozen=True, kw_only=True):
     copies: tuple[float, ...] = ()
 
 
-def flows_of(load: Load, latency: float, *, far: bool = False) -> tuple[Flow, ...]:
-    """The load's messages, one at a time from each thread; `latency` (us) and `far` as in `Flow`."""
+def flows_of(load: Load, latency: float, *, far: bool = False) -> tuple[MessageFlow, ...]:
+    """The load's messages, one at a time from each thread; `latency` (us) and `far` as in `MessageFlow`."""
     messages = load.messages
     if messages is None:
         return ()
     sending = {"receive": (False,), "send": (True,), "both": (False, True)}[messages.direction]
     return tuple(
-        Flow(
+        MessageFlow(
             node=messages.node,
             sending=way,
             size=messages.size,

@@ -14,7 +14,7 @@ from elbowroom import api, cli
 from elbowroom.advise.advice import Advice
 from elbowroom.advise.advisor import advise
 from elbowroom.advise.job import of_data
-from elbowroom.advise.verification import Column, compare, steps_of_times
+from elbowroom.advise.verification import RepeatedValues, compare, steps_of_times
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.measure.source import Where, choose
 from elbowroom.measure.timed_commands import interleaved
@@ -172,7 +172,7 @@ def test_nodes_of_a_cluster_that_differ_in_their_number_are_one_machine(name: st
 
 
 def timed(now: list[float], other: list[float], given: Advice) -> str:
-    columns = [Column(now, range(len(now))), Column(other, range(len(other)))]
+    columns = [RepeatedValues(now, range(len(now))), RepeatedValues(other, range(len(other)))]
     return compare(given, steps_of_times(columns, seed=1), len(now)).sentence
 
 
@@ -315,7 +315,7 @@ def test_options_of_the_check_go_with_verify_only(
 def test_times_that_scatter_are_too_noisy_to_trust(spread: float, trusted: bool) -> None:
     given = advice()
     times = [1.0, 1.0 + spread, 1.0 - spread, 1.0 + spread / 2, 1.0 - spread / 2, 1.0 + spread]
-    columns = [Column(times, range(6)), Column([0.5 * time for time in times], range(6))]
+    columns = [RepeatedValues(times, range(6)), RepeatedValues([0.5 * time for time in times], range(6))]
     result = compare(given, steps_of_times(columns, seed=1), 6)
     assert result.trusted is trusted
     assert bool(result.reasons) is not trusted
@@ -325,7 +325,7 @@ def test_times_that_scatter_are_too_noisy_to_trust(spread: float, trusted: bool)
 
 
 def test_two_repetitions_are_too_few_to_trust() -> None:
-    columns = [Column([1.0, 1.0], [0, 1]), Column([0.9, 0.9], [0, 1])]
+    columns = [RepeatedValues([1.0, 1.0], [0, 1]), RepeatedValues([0.9, 0.9], [0, 1])]
     assert not compare(advice(), steps_of_times(columns, seed=1), 2).trusted
 
 

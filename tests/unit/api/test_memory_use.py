@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from elbowroom.errors import UsageError
-from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, MEMORY, Manifest, MemoryTraffic
+from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, MEMORY, MemoryTraffic, ProfileManifest
 from elbowroom.verbs.colocate_predict import ForecastDocument, forecast_colocation
 from elbowroom.verbs.memory_use import parse_rate, parse_uses
 from elbowroom.verbs.model_file import Model
@@ -27,7 +27,7 @@ def computing(folder: Path, *, ranks: int = 2, nodes: int = 2, **manifest: Any) 
         job.compute(10 * MS)
         job.allreduce()
     job.write(folder)
-    MANIFEST.write(folder / MANIFEST_FILE, Manifest(**({"machine": HOST} | manifest)), own=True)
+    MANIFEST.write(folder / MANIFEST_FILE, ProfileManifest(**({"machine": HOST} | manifest)), own=True)
     return folder
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from elbowroom import api, cli
-from elbowroom.advise.what_if import Change, WhatIf
+from elbowroom.advise.what_if import ChangeEffect, WhatIf
 from elbowroom.errors import UsageError
 from elbowroom.profile import rank_file as f
 from made_profiles import MS, Row, write_profile
@@ -36,7 +36,7 @@ def profile_of(folder: Path, *, overlapping: bool = False, host: bytes = b"henri
     return write_profile(folder, rows, (0, 1), end=200 * MS, host=host)
 
 
-def change(found: WhatIf, name: str) -> Change:
+def change(found: WhatIf, name: str) -> ChangeEffect:
     return next(one for one in found.changes if name in one.name)
 
 

@@ -14,14 +14,14 @@ from elbowroom import cli
 from elbowroom.broadcast.factorizations import (
     STEPS,
     FactorizationRequest,
+    KernelTimes,
     SimulatedFactorization,
-    StepTimes,
     read_step_times,
 )
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import build
 
-TIMES = StepTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-3))
+TIMES = KernelTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-3))
 NETWORK = {"workers": 4, "bandwidth": 6e9, "latency": 2e-6, "times": TIMES}
 
 
@@ -67,7 +67,7 @@ def test_one_process_takes_the_time_of_its_tasks() -> None:
 
 @pytest.mark.usefixtures("simulator")
 def test_trees_are_faster_than_single_messages_where_each_column_goes_to_all_processes() -> None:
-    quick = StepTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-5))
+    quick = KernelTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-5))
     none, binary = (
         simulated("qr", rows=4, columns=40, grid=(1, 40), times=quick, tree=tree)
         for tree in ("none", "binary")

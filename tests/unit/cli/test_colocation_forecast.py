@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from elbowroom import cli
-from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, EmulatedNic, Manifest
+from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, EmulatedNic, ProfileManifest
 from elbowroom.schedule.matrix import parse_matrix
 from made_profiles import MS, MadeJob
 
@@ -27,7 +27,7 @@ def profiled(folder: Path, size: int = 2_000_000, *, ranks: int = 4, machine: st
     if not size:
         job.mark()
     job.write(folder)
-    manifest = Manifest(
+    manifest = ProfileManifest(
         nic=EmulatedNic(name="x", bandwidth=1e9, ranks_per_node=ranks // 2),
         machine={"name": machine} if machine else {},
     )

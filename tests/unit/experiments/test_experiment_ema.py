@@ -18,7 +18,7 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.order import closing_points, estimate, order_units
 from elbowroom.plan.validation import validate
-from elbowroom.points.accesses import ExtraneousAccesses, Misses, Work, series_of
+from elbowroom.points.accesses import CallWork, ExtraneousAccesses, Misses, series_of
 from elbowroom.points.point import Steady, running
 from elbowroom.results.result import PointResult
 from sampled import with_payload
@@ -221,7 +221,7 @@ def counted(source: str) -> list[PointResult]:
             Misses(level="L1", rank="receiver", source=source, count=count),  # type: ignore[arg-type]
             Misses(level="L2", rank="receiver", source="modelled", count=count),
         )
-        work = (Work(name="instructions", rank="receiver", count=count),)
+        work = (CallWork(name="instructions", rank="receiver", count=count),)
         series = msgspec.structs.replace(window, misses=misses, work=work)
         windows.append(with_payload(item, series=series))
     return windows

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from elbowroom.launch.memory_counters import Counters, Reader, Sampler, find_counters
+from elbowroom.launch.memory_counters import CounterReader, Counters, Sampler, find_counters
 
 MISSES = (0, 3, None)
 
@@ -22,7 +22,7 @@ class FakePerf:
         self.events, self.code = set(events), code
         self.opened: list[tuple[int, int, int | None]] = []
 
-    def __call__(self, kind: int, config: int, cpu: int | None) -> Reader:
+    def __call__(self, kind: int, config: int, cpu: int | None) -> CounterReader:
         if (kind, config, cpu) not in self.events:
             raise OSError(self.code, os.strerror(self.code))
         self.opened.append((kind, config, cpu))

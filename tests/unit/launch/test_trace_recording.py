@@ -12,9 +12,9 @@ import pytest
 import trace_stand_ins
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import recorder, trace_reader
-from elbowroom.launch.recorder import RecordedCommand, Settings, forwarded, launcher_of, prepare
+from elbowroom.launch.recorder import RecordedCommand, RecorderSettings, forwarded, launcher_of, prepare
 
-SETTINGS = Settings(directory="/traces/t", job=7, categories=("mpi", "task"), policy="drain", core=3)
+SETTINGS = RecorderSettings(directory="/traces/t", job=7, categories=("mpi", "task"), policy="drain", core=3)
 VARIABLES = {"LD_PRELOAD": "/l/x.so", "ELBOW_TRACE_JOB": "7"}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from elbowroom.errors import MachineError
 from elbowroom.launch.mpi import loaded_library
-from elbowroom.machine.doctor import Diagnosis, Facts, MpiLauncher, diagnose, listed
+from elbowroom.machine.doctor import DoctorLine, HostFacts, MpiLauncher, diagnose, listed
 from elbowroom.machine.gpu import parse_gpu_facts
 from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.state import Failure, known, unknowns, why_unknown
@@ -56,7 +56,7 @@ FREE = msgspec.structs.replace(
     permitted=("core_frequency", "uncore_frequency"),
     frequency_ranges={"core_frequency": (1_000_000, 2_300_000), "uncore_frequency": (1_200_000, 2_400_000)},
 )
-GOOD = Facts(
+GOOD = HostFacts(
     probe="/x/probe",
     mpi=LAUNCHER,
     machine=FREE,
@@ -73,7 +73,7 @@ GOOD = Facts(
     ),
 )
 NO_STARPU = Failure(reason="StarPU is not installed", hint="apt-get install libstarpu-dev")
-BARE = Facts(
+BARE = HostFacts(
     probe=NO_PROBE,
     mpi=NO_MPI,
     machine=NO_PROBE,
@@ -85,25 +85,25 @@ BARE = Facts(
 )
 
 
-def _line(facts: Facts, name: str) -> Diagnosis:
+def _line(facts: HostFacts, name: str) -> DoctorLine:
     found = [check for check in diagnose(facts) if check.name == name]
     assert len(found) == 1
     return found[0]
 
 
-def _with(**changes: Any) -> Facts:
+def _with(**changes: Any) -> HostFacts:
     return msgspec.structs.replace(GOOD, **changes)
 
 
-def _state(**changes: Any) -> Facts:
+def _state(**changes: Any) -> HostFacts:
     return _with(state={**STATE, **changes})
 
 
-def _mpi(**changes: Any) -> Facts:
+def _mpi(**changes: Any) -> HostFacts:
     return _with(mpi=msgspec.structs.replace(LAUNCHER, **changes))
 
 
-def _machine(**changes: Any) -> Facts:
+def _machine(**changes: Any) -> HostFacts:
     return _with(machine=msgspec.structs.replace(BIG, **changes))
 
 
@@ -136,7 +136,7 @@ def test_without_probe_compiler_and_mpi_every_line_is_still_there_with_a_mend() 
 
 
 def test_without_an_accelerator_one_line_says_so_where_people_read() -> None:
-    def lines(facts: Facts) -> list[str]:
+    def lines(facts: HostFacts) -> list[str]:
         return [check.name for check in listed(diagnose(facts)) if check.name.startswith("gpu")]
 
     assert lines(_with(gpu=NO_STARPU)) == ["gpu"]
@@ -193,7 +193,7 @@ WARNINGS = [
 
 
 @pytest.mark.parametrize(("name", "facts", "said"), WARNINGS)
-def test_what_spoils_a_measurement_is_a_warning(name: str, facts: Facts, said: str) -> None:
+def test_what_spoils_a_measurement_is_a_warning(name: str, facts: HostFacts, said: str) -> None:
     line = _line(facts, name)
     assert line.status == "warn"
     assert said in line.text
@@ -224,7 +224,7 @@ ABSENT = [
 
 @pytest.mark.parametrize(("name", "facts", "said"), ABSENT)
 def test_what_the_machine_does_not_tell_is_not_applicable_with_the_reason(
-    name: str, facts: Facts, said: str
+    name: str, facts: HostFacts, said: str
 ) -> None:
     line = _line(facts, name)
     assert line.status == "n/a"
@@ -248,7 +248,7 @@ FINE = [
 
 
 @pytest.mark.parametrize(("name", "facts", "said"), FINE)
-def test_what_is_as_it_should_be_is_ok(name: str, facts: Facts, said: str) -> None:
+def test_what_is_as_it_should_be_is_ok(name: str, facts: HostFacts, said: str) -> None:
     line = _line(facts, name)
     assert line.status == "ok"
     assert said in line.text

@@ -25,7 +25,7 @@ from elbowroom.machine.frequencies import (
     UNCORE,
     Frequencies,
     FrequencyRefused,
-    Settings,
+    FrequencySettings,
 )
 from elbowroom.machine.topology import Core, Machine, NumaNode
 from elbowroom.measure.manifest import compared
@@ -127,7 +127,7 @@ def test_cores_are_held_constant_and_set_back(
     change(sys_root, "scaling_min_freq", 1_500_000)
     change(sys_root, "scaling_max_freq", 1_800_000)
     before = values(sys_root)
-    with held.constant(Settings(core_khz=khz)):
+    with held.constant(FrequencySettings(core_khz=khz)):
         for policy in sys_root.rglob("policy*"):
             found = values(policy, *POLICY)
             assert found["scaling_min_freq"] == found["scaling_max_freq"] == str(khz)
@@ -142,7 +142,7 @@ def test_without_the_userspace_governor_equal_limits_hold_the_frequency(
     sys_root: Path, held: Frequencies
 ) -> None:
     change(sys_root, "scaling_available_governors", "performance powersave")
-    with held.constant(Settings(core_khz=1_000_000)):
+    with held.constant(FrequencySettings(core_khz=1_000_000)):
         assert set(values(sys_root, "scaling_max_freq", "scaling_min_freq").values()) == {"1000000"}
         assert set(values(sys_root, "scaling_governor").values()) == {"performance"}
     assert set(values(sys_root, "scaling_max_freq").values()) == {"3700000"}
@@ -151,7 +151,7 @@ def test_without_the_userspace_governor_equal_limits_hold_the_frequency(
 def test_the_speed_that_a_user_had_chosen_comes_back(sys_root: Path, held: Frequencies) -> None:
     change(sys_root, "scaling_governor", "userspace")
     change(sys_root, "scaling_setspeed", 1_700_000)
-    with held.constant(Settings(core_khz=1_000_000)):
+    with held.constant(FrequencySettings(core_khz=1_000_000)):
         assert set(values(sys_root, "scaling_setspeed").values()) == {"1000000"}
     assert set(values(sys_root, "scaling_setspeed").values()) == {"1700000"}
 
@@ -162,14 +162,14 @@ def test_the_uncore_is_held_constant_and_set_back(
     monkeypatch.setattr(frequencies, "put", kernel(sys_root))
     before = values(sys_root)
     for khz in (1_200_000, 2_400_000):
-        with held.constant(Settings(uncore_khz=khz)):
+        with held.constant(FrequencySettings(uncore_khz=khz)):
             assert set(values(sys_root, "min_freq_khz", "max_freq_khz").values()) == {str(khz)}
             assert set(values(sys_root, "scaling_governor").values()) == {"performance"}
         assert values(sys_root) == before
 
 
 def test_no_frequency_touches_nothing(tmp_path: Path) -> None:
-    with Frequencies(tmp_path / "none", tmp_path / "state").constant(Settings()):
+    with Frequencies(tmp_path / "none", tmp_path / "state").constant(FrequencySettings()):
         assert not (tmp_path / "state").exists()
 
 
@@ -182,7 +182,7 @@ def test_an_exception_sets_back(sys_root: Path, held: Frequencies) -> None:
 
     with (
         pytest.raises(RuntimeError, match="midway"),
-        held.constant(Settings(core_khz=1_000_000, uncore_khz=1_200_000)),
+        held.constant(FrequencySettings(core_khz=1_000_000, uncore_khz=1_200_000)),
     ):
         fail()
     assert values(sys_root) == before
@@ -196,7 +196,7 @@ def test_a_refused_write_names_the_file_and_sets_the_others_back(
 
     monkeypatch.setattr(frequencies, "put", kernel(sys_root, second_policy_is_busy))
     before = values(sys_root)
-    with pytest.raises(FrequencyRefused) as error, held.constant(Settings(core_khz=1_000_000)):
+    with pytest.raises(FrequencyRefused) as error, held.constant(FrequencySettings(core_khz=1_000_000)):
         pytest.fail("the block must not run")
     assert str(error.value.value).endswith("policy1/scaling_max_freq")
     assert "busy" in str(error.value)
@@ -214,7 +214,7 @@ def test_a_frequency_that_the_driver_rounds_is_refused(
     )
     with (
         pytest.raises(FrequencyRefused, match="'1200000' afterwards"),
-        held.constant(Settings(uncore_khz=1_250_000)),
+        held.constant(FrequencySettings(uncore_khz=1_250_000)),
     ):
         pytest.fail("the block must not run")
     assert set(values(sys_root, "min_freq_khz").values()) == {"1300000"}
@@ -225,7 +225,7 @@ def test_what_cannot_be_set_back_is_an_error_and_stays_recorded(
 ) -> None:
     before = values(sys_root)
     with pytest.raises(MachineError, match=r"echo 1000000 > .*policy0/scaling_min_freq") as error:  # noqa: SIM117
-        with held.constant(Settings(core_khz=1_000_000)):
+        with held.constant(FrequencySettings(core_khz=1_000_000)):
             monkeypatch.setattr(
                 frequencies, "put", kernel(sys_root, lambda path, _text: "policy0" in str(path))
             )
@@ -241,8 +241,8 @@ def test_what_cannot_be_set_back_is_an_error_and_stays_recorded(
 HOLDER = """
 import sys, time
 from pathlib import Path
-from elbowroom.machine.frequencies import Frequencies, Settings
-settings = Settings(core_khz=1_000_000, uncore_khz=1_200_000)
+from elbowroom.machine.frequencies import Frequencies, FrequencySettings
+settings = FrequencySettings(core_khz=1_000_000, uncore_khz=1_200_000)
 with Frequencies(Path(sys.argv[1]), Path(sys.argv[2])).constant(settings):
     print("held", flush=True)
     time.sleep(60)
@@ -297,7 +297,7 @@ def test_a_new_hold_after_a_kill_goes_back_to_the_settings_before_the_kill(
     before = values(sys_root)
     with holder(sys_root, tmp_path / "state") as process:
         process.kill()
-    with Frequencies(sys_root, tmp_path / "state").constant(Settings(core_khz=2_300_000)):
+    with Frequencies(sys_root, tmp_path / "state").constant(FrequencySettings(core_khz=2_300_000)):
         assert set(values(sys_root, "scaling_min_freq").values()) == {"2300000"}
     assert values(sys_root) == before
 
@@ -309,7 +309,7 @@ def test_a_living_holder_is_left_alone(sys_root: Path, tmp_path: Path) -> None:
         assert other.restore() == ""
         with (
             pytest.raises(FrequencyRefused, match="another elbowroom"),
-            other.constant(Settings(core_khz=2_300_000)),
+            other.constant(FrequencySettings(core_khz=2_300_000)),
         ):
             pytest.fail("the block must not run")
         assert values(sys_root) == during
@@ -320,7 +320,7 @@ def test_a_torn_record_means_that_nothing_had_been_changed(sys_root: Path, tmp_p
     (tmp_path / "state").write_text('{"version":1,"process":7,"writes":[["devices/sys')
     before = values(sys_root)
     assert Frequencies(sys_root, tmp_path / "state").restore() == ""
-    with Frequencies(sys_root, tmp_path / "state").constant(Settings(core_khz=1_000_000)):
+    with Frequencies(sys_root, tmp_path / "state").constant(FrequencySettings(core_khz=1_000_000)):
         pass
     assert values(sys_root) == before
 
@@ -345,7 +345,7 @@ def test_settings_that_cannot_be_kept_are_not_changed(
     monkeypatch.setattr(os, "write", limited)
     with (
         pytest.raises(FrequencyRefused, match="earlier settings must be kept"),
-        held.constant(Settings(core_khz=1_000_000)),
+        held.constant(FrequencySettings(core_khz=1_000_000)),
     ):
         pytest.fail("the block must not run")
     monkeypatch.undo()
@@ -364,7 +364,7 @@ def test_a_short_write_of_earlier_settings_is_gone_on_with(
 
     monkeypatch.setattr(os, "write", short)
     held = Frequencies(sys_root, tmp_path / "state")
-    with held.constant(Settings(core_khz=1_000_000)):
+    with held.constant(FrequencySettings(core_khz=1_000_000)):
         kept = msgspec.json.decode((tmp_path / "state").read_bytes(), type=frequencies.EarlierSettings)
     assert kept.process == os.getpid()
     assert values(sys_root) == before
@@ -374,7 +374,7 @@ def test_nobody_else_can_lock_the_earlier_settings(sys_root: Path, tmp_path: Pat
     """A lock takes nothing but a file that can be opened for reading."""
     state = tmp_path / "state"
     state.touch(0o644)
-    with Frequencies(sys_root, state).constant(Settings(core_khz=1_000_000)):
+    with Frequencies(sys_root, state).constant(FrequencySettings(core_khz=1_000_000)):
         assert state.stat().st_mode & 0o777 == 0o600
 
 
@@ -421,10 +421,10 @@ def test_a_run_is_resumed_by_another_user_unless_it_sets_frequencies(
 
 def test_a_governor_is_held_and_set_back(sys_root: Path, held: Frequencies) -> None:
     before = values(sys_root)
-    with held.constant(Settings(governor="schedutil")):
+    with held.constant(FrequencySettings(governor="schedutil")):
         assert set(values(sys_root, "scaling_governor").values()) == {"schedutil"}
     assert values(sys_root) == before
-    with pytest.raises(FrequencyRefused), held.constant(Settings(turbo=False)):
+    with pytest.raises(FrequencyRefused), held.constant(FrequencySettings(turbo=False)):
         pytest.fail("there is no switch for turbo")
 
 
@@ -445,7 +445,7 @@ def test_turbo_is_switched_off_and_limits_that_it_moved_come_back(
             change(sys_root, "scaling_max_freq", 2_300_000)
 
     monkeypatch.setattr(frequencies, "put", put)
-    with held.constant(Settings(turbo=False)):
+    with held.constant(FrequencySettings(turbo=False)):
         assert file.read_text().strip() == text
         assert set(values(sys_root, "scaling_max_freq").values()) == {"2300000"}
     assert file.read_text().strip() == str(1 - int(text))
@@ -453,7 +453,7 @@ def test_turbo_is_switched_off_and_limits_that_it_moved_come_back(
 
 
 def test_a_governor_that_reverts_is_noticed(sys_root: Path, held: Frequencies) -> None:
-    with held.constant(Settings(governor="schedutil")) as changed:
+    with held.constant(FrequencySettings(governor="schedutil")) as changed:
         assert changed() == ""
         change(sys_root, "scaling_governor", "performance")
         assert "scaling_governor was set to schedutil and holds 'performance'" in changed()
@@ -461,7 +461,7 @@ def test_a_governor_that_reverts_is_noticed(sys_root: Path, held: Frequencies) -
 
 def test_core_and_uncore_are_held_together(sys_root: Path, held: Frequencies) -> None:
     before = values(sys_root)
-    with held.constant(Settings(core_khz=2_300_000, uncore_khz=1_200_000)):
+    with held.constant(FrequencySettings(core_khz=2_300_000, uncore_khz=1_200_000)):
         assert set(values(sys_root, "scaling_min_freq").values()) == {"2300000"}
         assert set(values(sys_root, "max_freq_khz").values()) == {"1200000"}
     assert values(sys_root) == before

@@ -9,11 +9,11 @@ from elbowroom.errors import UsageError
 from elbowroom.models.flow.extras import Extension
 from elbowroom.models.flow.loads import evaluate, prepare
 from elbowroom.models.load import Computing, Load
-from elbowroom.models.node_sharing import Cache, CoreDemand, NodeUse, check_use, rates, share_node
+from elbowroom.models.node_sharing import CoreDemand, NodeUse, SharedCache, check_use, rates, share_node
 from made_node_model import CONTROLLER, CORE, node_model
 
 GIGA = 1e9
-CACHE = Cache(size=32 << 20, ways=16)
+CACHE = SharedCache(size=32 << 20, ways=16)
 
 
 def use(memory: float, *, cores: int = 1, working_set: float = 0.0, reuse: float = 0.0) -> NodeUse:

@@ -160,7 +160,10 @@ def test_activities_that_cannot_run_are_refused() -> None:
     one = Activity(name="a", work=1.0)
     assert "twice" in refused([one, one])
     assert "'b', which is not an activity" in refused([Activity(name="a", work=1.0, after=("b",))])
-    circle = [Activity(name="a", work=1.0, after=("b",)), Activity(name="b", work=1.0, after=("a",))]
+    circle = [
+        Activity(name="a", work=1.0, after=("b",)),
+        Activity(name="b", work=1.0, after=("a",)),
+    ]
     assert "in a circle" in refused(circle)
     assert "work of a -1.0" in refused([Activity(name="a", work=-1.0)])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elbowroom.models.node_sharing import Cache, CacheUse, hits, hits_alone, hits_beside
+from elbowroom.models.node_sharing import CacheUse, SharedCache, hits, hits_alone, hits_beside
 
-CACHE = Cache(size=1 << 20, ways=16)
+CACHE = SharedCache(size=1 << 20, ways=16)
 
 
 def job(share: float, *, reuse: float = 1.0, stream: float = 0.0) -> CacheUse:
@@ -87,6 +87,6 @@ def test_a_simulated_cache_agrees(a: float, b: float, speed: float) -> None:
 def test_a_simulated_cache_where_random_lines_leave_agrees(a: float, b: float, speed: float) -> None:
     jobs = (job(a), job(b, reuse=speed))
     true = simulated(jobs, passes=10, random=True)
-    cache = Cache(size=CACHE.size, ways=CACHE.ways, random=True)
+    cache = SharedCache(size=CACHE.size, ways=CACHE.ways, random=True)
     assert hits_beside(cache, jobs[0], jobs[1]) == pytest.approx(true[0], abs=0.1)
     assert hits_beside(cache, jobs[1], jobs[0]) == pytest.approx(true[1], abs=0.1)

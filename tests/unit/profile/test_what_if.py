@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from elbowroom.advise.what_if import Bandwidths, NodeTimes, changed_time, node_times
+from elbowroom.advise.what_if import NodeTimes, PairBandwidths, changed_time, node_times
 from elbowroom.errors import UsageError
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import Analysis, analyse
@@ -99,8 +99,8 @@ def test_times_between_two_moments_are_those_of_that_part(tmp_path: Path) -> Non
 
 def bandwidths(
     comp: float = 1.0, comm: float = 1.0, kept_comp: float = 1.0, kept_comm: float = 1.0
-) -> Bandwidths:
-    return Bandwidths(
+) -> PairBandwidths:
+    return PairBandwidths(
         comp_alone=np.array(comp),
         comm_alone=np.array(comm),
         comp_together=np.array(comp * kept_comp),
@@ -108,7 +108,7 @@ def bandwidths(
     )
 
 
-def changed(times: NodeTimes, then: Bandwidths, *, overlaps: bool = True) -> float:
+def changed(times: NodeTimes, then: PairBandwidths, *, overlaps: bool = True) -> float:
     return float(changed_time(times, bandwidths(), then, overlaps=overlaps))
 
 

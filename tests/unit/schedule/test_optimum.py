@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elbowroom.schedule import optimum
-from elbowroom.schedule.groups import Group, Problem
+from elbowroom.schedule.groups import Group, GroupingProblem
 from elbowroom.schedule.jobs import ScheduledJob
 from elbowroom.schedule.optimum import best_groups, pair_costs
 from schedule_fixture import job, problem, published_matrix
@@ -37,7 +37,7 @@ def job_lists(draw: Any, least: int, most: int, constrained: bool = True) -> tup
     return tuple(jobs)
 
 
-def partitions(case: Problem, left: tuple[int, ...]) -> Iterator[float]:
+def partitions(case: GroupingProblem, left: tuple[int, ...]) -> Iterator[float]:
     """Node-hours of every way to run the jobs alone or in pairs."""
     if not left:
         yield 0.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elbowroom.schedule.groups import Group, Problem
+from elbowroom.schedule.groups import Group, GroupingProblem
 from elbowroom.schedule.jobs import ScheduledJob
 from elbowroom.schedule.optimum import exclusive
 from elbowroom.schedule.plan import PlacedGroup, late, place
@@ -17,7 +17,7 @@ from schedule_fixture import job, problem
 widths = st.lists(st.tuples(st.integers(1, 8), st.floats(0.1, 5)), min_size=1, max_size=25)
 
 
-def check(case: Problem, placed: tuple[PlacedGroup, ...]) -> None:
+def check(case: GroupingProblem, placed: tuple[PlacedGroup, ...]) -> None:
     """No node runs two groups at once, and every group has its nodes."""
     for item in placed:
         assert len(set(item.nodes)) == case.width(item.group)

@@ -13,7 +13,7 @@ from elbowroom.results.judgement import Judgement
 from elbowroom.results.result import PointResult
 from elbowroom.studies import STUDIES, frequency, memory, needs, runtime, thesis
 from elbowroom.studies.document import JudgedStatement, Verdict, counted, judged, planned_exhibits
-from elbowroom.studies.evidence import Evidence, RunEvidence, Where
+from elbowroom.studies.evidence import Evidence, PointSelection, RunEvidence
 from elbowroom.studies.judgements import (
     Curve,
     affected,
@@ -237,7 +237,7 @@ def test_a_study_cannot_use_a_run_that_it_does_not_have() -> None:
 def test_places_are_not_told_apart_on_one_numa_node() -> None:
     _, points = study("cores", SMALL, lambda point: (1e4, 1e4, 1e4, 1e4))
     run = RunEvidence(name="run", experiment="cores", machine=SMALL, points=tuple(points))
-    far = Evidence(SMALL, {"run": run}).points("run", Where(data="near", thread="far"))
+    far = Evidence(SMALL, {"run": run}).points("run", PointSelection(data="near", thread="far"))
     assert far
     assert needs.two_nodes(SMALL)
     assert (needs.network, needs.two_nodes) == memory.PLACED

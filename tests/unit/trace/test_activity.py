@@ -14,7 +14,7 @@ import pytest
 import made_columns as made
 from elbowroom.store.trace_parquet import write_tables
 from elbowroom.trace import columns as c
-from elbowroom.trace.activity import UNKNOWN, Activity, read_activity
+from elbowroom.trace.activity import UNKNOWN, RecordedActivity, read_activity
 from elbowroom.trace.activity_figures import activity_figures, over_time
 
 SUBMIT, READY = len(made.TYPES), len(made.TYPES) + 1
@@ -30,7 +30,7 @@ def head(**changed: Any) -> bytes:
     return msgspec.json.encode(job) + b"\n"
 
 
-def read(line: bytes, events: list[Any], messages: list[Any] | None = None) -> Activity:
+def read(line: bytes, events: list[Any], messages: list[Any] | None = None) -> RecordedActivity:
     data = made.stream(line, events, messages or [])
     return read_activity(c.TraceColumns(io.BytesIO(data)))
 
@@ -39,7 +39,7 @@ def mark(kind: int, number: int, time: int) -> Any:
     return made.event(time, 0, c.EVENT, kind, first=number)
 
 
-def two_workers() -> Activity:
+def two_workers() -> RecordedActivity:
     """Worker 0 runs task 1 from 100 to 200 and task 2 from 200 to 400, worker 1 task 3 from 100 to 200."""
     events = [
         *(mark(SUBMIT, number, 10 * number) for number in (1, 2, 3)),
@@ -201,7 +201,7 @@ def test_tables_hold_every_task_and_message_with_null_for_the_unknown(tmp_path: 
     assert communications.schema.metadata[b"schema"] == b"elbowroom/trace-communications"
 
 
-def exits(counts: tuple[int, int]) -> Activity:
+def exits(counts: tuple[int, int]) -> RecordedActivity:
     """Barriers of two ranks: rank 1 leaves the n-th one 10 n later than rank 0."""
     line = msgspec.json.decode(made.job(ranks=2))
     line["types"].append({"name": "MPI_Barrier", "category": 2, "fields": ["", "", ""]})

@@ -15,7 +15,7 @@ from elbowroom.points.point import Point
 from elbowroom.points.steps import ApplicationSteps
 from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
-from elbowroom.virtual.cluster import CELL_BYTES, Cluster, node_rates
+from elbowroom.virtual.cluster import CELL_BYTES, SimulatedCluster, node_rates
 from elbowroom.virtual.machines import of_name
 from elbowroom.virtual.partitions import Volumes, partitions, resized, scaled
 
@@ -56,11 +56,11 @@ def surface_law(counted: Sequence[Volumes] | None = None) -> float:
     return sum(abs(predicted - true) / true for predicted, true in pairs) / len(pairs)
 
 
-def cluster(nodes: int, name: str = "henri", threads: int = 1) -> Cluster:
+def cluster(nodes: int, name: str = "henri", threads: int = 1) -> SimulatedCluster:
     plan = apply(load("diffusion"), Overrides(settings={"nodes": str(nodes), "comm_threads": str(threads)}))
     machine = VirtualMachine(of_name(name), noise=0.0)
     points = experiments.get("diffusion").expand(plan, machine.machine).points
-    return Cluster(machine, next(point for point in points if overlapped(point)))
+    return SimulatedCluster(machine, next(point for point in points if overlapped(point)))
 
 
 def overlapped(point: Point) -> bool:

@@ -19,7 +19,7 @@ from elbowroom.points.point import Point, Steady
 from elbowroom.points.unit import Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import decode, encode
-from elbowroom.virtual.gpu import Gpu, Side, sides_of
+from elbowroom.virtual.gpu import Gpu, GpuSide, sides_of
 from elbowroom.virtual.gpu_answers import free_sms, gpu_rates, grid, refuse_case, waves
 from elbowroom.virtual.machines import MACHINES
 
@@ -29,38 +29,40 @@ EXACT = VirtualMachine(DEFINITION, noise=0)
 HOST = EXACT.gpu_host()
 GPU = Gpu()
 
-UP = Side(kind="gemm", m=8192, n=4096, k=7168)
-DOWN = Side(kind="gemm", m=8192, n=7168, k=2048)
-TRIAD = Side(kind="triad", bytes=3 << 30)
-CHAIN = Side(kind="chain", launches=50)
+UP = GpuSide(kind="gemm", m=8192, n=4096, k=7168)
+DOWN = GpuSide(kind="gemm", m=8192, n=7168, k=2048)
+TRIAD = GpuSide(kind="triad", bytes=3 << 30)
+CHAIN = GpuSide(kind="chain", launches=50)
 
 
-def copy(direction: str, size: int = 64 << 20, node: int = -1) -> Side:
-    return Side(kind="copy", direction=direction, bytes=size, node=node)
+def copy(direction: str, size: int = 64 << 20, node: int = -1) -> GpuSide:
+    return GpuSide(kind="copy", direction=direction, bytes=size, node=node)
 
 
-def sm_copy(sms: int, direction: str = "hbm", pace_mb_s: float = 0) -> Side:
+def sm_copy(sms: int, direction: str = "hbm", pace_mb_s: float = 0) -> GpuSide:
     """In pairs, as published."""
-    return Side(kind="sm_copy", sms=sms, direction=direction, bytes=1 << 28, pace_mb_s=pace_mb_s, pairs=True)
+    return GpuSide(
+        kind="sm_copy", sms=sms, direction=direction, bytes=1 << 28, pace_mb_s=pace_mb_s, pairs=True
+    )
 
 
-def idle(sms: int) -> Side:
+def idle(sms: int) -> GpuSide:
     """In pairs, as published."""
-    return Side(kind="sm_idle", sms=sms, pairs=True)
+    return GpuSide(kind="sm_idle", sms=sms, pairs=True)
 
 
-def cores(count: int, kernel: str = "memset_nt") -> Side:
-    return Side(kind="cores", kernel=kernel, cores=tuple(range(count)), node=0)
+def cores(count: int, kernel: str = "memset_nt") -> GpuSide:
+    return GpuSide(kind="cores", kernel=kernel, cores=tuple(range(count)), node=0)
 
 
-def value(*sides: Side, gpu: Gpu = GPU) -> float:
+def value(*sides: GpuSide, gpu: Gpu = GPU) -> float:
     """Of the first side, while all run."""
     first = gpu_rates(gpu, HOST, sides)[0]
     assert first is not None
     return first.value
 
 
-def kept(victim: Side, *movers: Side, gpu: Gpu = GPU) -> float:
+def kept(victim: GpuSide, *movers: GpuSide, gpu: Gpu = GPU) -> float:
     """Of a product that is planned for all SMs when alone."""
     alone = msgspec.structs.replace(victim, sm_target=0)
     return value(victim, *movers, gpu=gpu) / value(alone, gpu=gpu)
@@ -99,15 +101,15 @@ def published(victim: str, shape: str, mover: str) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize(("victim", "shape"), [(UP, "8192x4096x7168"), (DOWN, "8192x7168x2048")])
 def test_a_product_planned_for_fewer_sms_is_within_three_points_of_the_published_one(
-    victim: Side, shape: str
+    victim: GpuSide, shape: str
 ) -> None:
     for row in published("gemm", shape, "sm_target"):
-        planned = kept(victim, Side(kind="sm_target", sms=int(row["sms"])))
+        planned = kept(victim, GpuSide(kind="sm_target", sms=int(row["sms"])))
         assert planned == pytest.approx(float(row["kept"]), abs=0.03)
 
 
 @pytest.mark.parametrize("victim", [UP, DOWN])
-def test_a_product_beside_20_held_sms_keeps_less_than_beside_32(victim: Side) -> None:
+def test_a_product_beside_20_held_sms_keeps_less_than_beside_32(victim: GpuSide) -> None:
     """As published, 49 % and 65 %: its clusters of eight fit badly on what is left."""
     shares = [kept(msgspec.structs.replace(victim, sm_target=132 - k), idle(k)) for k in (20, 32)]
     assert shares[0] == pytest.approx(0.5, abs=0.05)
@@ -167,7 +169,7 @@ def test_copies_cost_cores_that_fill_the_same_node() -> None:
 
 
 def test_all_three_streams_on_one_node_get_less_than_in_pairs() -> None:
-    messages = Side(kind="messages", bytes=64 << 20, core=31, peer_core=31)
+    messages = GpuSide(kind="messages", bytes=64 << 20, core=31, peer_core=31)
     assert value(messages, cores(16), copy("both")) < value(messages, copy("both")) < value(messages)
     assert value(cores(16), copy("both"), messages) < value(cores(16), messages) < value(cores(16))
 
@@ -180,7 +182,7 @@ def test_all_three_streams_on_one_node_get_less_than_in_pairs() -> None:
         st.builds(copy, st.sampled_from(["h2d", "d2h", "both", "d2d"]), st.integers(1, 1 << 30)),
     ),
 )
-def test_a_mover_never_makes_a_victim_faster(victim: Side, mover: Side) -> None:
+def test_a_mover_never_makes_a_victim_faster(victim: GpuSide, mover: GpuSide) -> None:
     assert kept(victim, mover) <= 1 + 1e-9
 
 

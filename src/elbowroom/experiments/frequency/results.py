@@ -239,7 +239,7 @@ def constant_curves(points: Sequence[PointResult], transform: Transform) -> tupl
     return tuple(line for line in curves if line is not None)
 
 
-class _Line(NamedTuple):
+class _TraceLine(NamedTuple):
     """A curve over time: one trace, or the mean, lowest and highest of several."""
 
     name: str
@@ -252,13 +252,13 @@ class _Line(NamedTuple):
 
 def _traces(item: PointResult) -> Figure:
     """One point's traces on one time axis, each phase behind the one before."""
-    lines: dict[str, _Line] = {}
+    lines: dict[str, _TraceLine] = {}
     start, order = 0.0, []
     for phase in dict.fromkeys(trace.phase for trace in item.payload.traces):
         traces = [trace for trace in item.payload.traces if trace.phase == phase]
         for role, group in grouped(traces, lambda trace: trace.role).items():
             for name, members in _members(role, group):
-                line = lines.setdefault(name, _Line(name, role, [], [], [], []))
+                line = lines.setdefault(name, _TraceLine(name, role, [], [], [], []))
                 _extend(line, members, start)
         start += max(len(trace.khz) * trace.interval_s for trace in traces)
         order.append(PHASES.get(phase, phase))
@@ -284,7 +284,7 @@ def _members(role: str, group: Sequence[Trace]) -> Iterator[tuple[str, Sequence[
         yield f"{len(group)} {role} cores", group
 
 
-def _extend(line: _Line, members: Sequence[Trace], start: float) -> None:
+def _extend(line: _TraceLine, members: Sequence[Trace], start: float) -> None:
     for step in range(min(len(trace.khz) for trace in members)):
         values = [trace.khz[step] / 1000 for trace in members]
         line.x.append(start + step * members[0].interval_s)
@@ -293,7 +293,7 @@ def _extend(line: _Line, members: Sequence[Trace], start: float) -> None:
         line.high.append(max(values))
 
 
-def _series(line: _Line) -> Series:
+def _series(line: _TraceLine) -> Series:
     band = line.low != line.high
     side = {"communication": "communication", "uncore": None}.get(line.role, "computation")
     return Series(

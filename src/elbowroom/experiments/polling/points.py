@@ -13,7 +13,7 @@ from elbowroom.experiments.common.points import machine_notes, placed, with_note
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.axes import with_control
-from elbowroom.plan.file import Natural, Plan, Sweep
+from elbowroom.plan.file import Natural, Plan, PlanSweep
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.points.point import Expansion, Note, Phase, Placement, Point
 from elbowroom.points.program import RuntimeProgram
@@ -61,12 +61,12 @@ def _refuse(plan: Plan) -> None:
         )
 
 
-def _groups(plan: Plan) -> tuple[Plan | Sweep, ...]:
+def _groups(plan: Plan) -> tuple[Plan | PlanSweep, ...]:
     """Everything in a plan that has axes."""
     return (plan, *plan.sweeps)
 
 
-def _sweeps(plan: Plan) -> tuple[Sweep, ...]:
+def _sweeps(plan: Plan) -> tuple[PlanSweep, ...]:
     """Each kernel with the cursors that mean something to it: paused workers wait for nothing."""
     return tuple(
         msgspec.structs.replace(
@@ -74,7 +74,7 @@ def _sweeps(plan: Plan) -> tuple[Sweep, ...]:
             kernels=(name,),
             cursors=sweep.cursors or plan.cursors if KERNELS[name].uses_cursor else (1,),
         )
-        for sweep in plan.sweeps or (Sweep(),)
+        for sweep in plan.sweeps or (PlanSweep(),)
         for name in sweep.kernels or plan.kernels
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from elbowroom.logs.lines import Section
+from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
 from elbowroom.logs.table import Column, Table
 
@@ -15,7 +15,7 @@ _HEADING = re.compile(
 )
 
 
-def _read(section: Section) -> Iterator[Table]:
+def _read(section: LogSection) -> Iterator[Table]:
     heading = section.search(_HEADING)
     if heading is None:
         start = section.peek()
@@ -29,15 +29,15 @@ def _read(section: Section) -> Iterator[Table]:
         Column("bandwidth", f"{heading[2]}B/s"),
     ]
     table = section.table("all pairs", columns, separator=",", skip=_HEADING)
-    seen: dict[tuple[object, ...], int] = {}
+    line_of: dict[tuple[object, ...], int] = {}
     for (key, _), line in zip(table.keyed(), table.lines, strict=True):
         if key[0] == key[1]:
             raise section.error(line, f"rank {key[0]} is paired with itself", "the line is damaged")
-        if key in seen:
+        if key in line_of:
             raise section.error(
-                line, f"the pair {key[0]},{key[1]} is on line {seen[key]} already", "two outputs are mixed"
+                line, f"the pair {key[0]},{key[1]} is on line {line_of[key]} already", "two outputs are mixed"
             )
-        seen[key] = line
+        line_of[key] = line
     yield table
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from elbowroom.logs.lines import Section
+from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
 from elbowroom.logs.table import Cell, Column, Table
 
@@ -17,7 +17,7 @@ _RATES = {"Mbytes/sec": ("bandwidth", "MB/s"), "Msg/sec": ("messages", "1/s"), "
 _UNITS = {"usec": "us", "msec": "ms", "sec": "s", "%": "%"}
 
 
-def _read(section: Section) -> Iterator[Table]:
+def _read(section: LogSection) -> Iterator[Table]:
     title = section.find(_TITLE)
     settings: dict[str, int | float | str] = {}
     while title and (line := section.peek()) is not None and not line.is_row:
@@ -34,7 +34,7 @@ def _read(section: Section) -> Iterator[Table]:
             settings[name.lower()] = int(value) if value.isdecimal() else value
 
 
-def _column(section: Section, line: int, text: str) -> Column:
+def _column(section: LogSection, line: int, text: str) -> Column:
     if text in _RATES:
         return Column(*_RATES[text], key=text == "#bytes")
     name, _, unit = text.rstrip("]").partition("[")

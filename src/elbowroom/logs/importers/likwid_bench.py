@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from elbowroom.logs.lines import Section
+from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
 from elbowroom.logs.table import Column, Table
 
@@ -22,7 +22,7 @@ _COLUMNS = {
 }
 
 
-def _read(section: Section) -> Iterator[Table]:
+def _read(section: LogSection) -> Iterator[Table]:
     start = section.take()
     settings: dict[str, int | float | str] = {}
     values: dict[str, tuple[int, str]] = {}

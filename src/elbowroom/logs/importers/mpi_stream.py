@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from elbowroom.logs.lines import Section
+from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
 from elbowroom.logs.table import Column, Table
 
@@ -16,7 +16,7 @@ _SUMMARY = re.compile(r"^TRIAD_(?:MAX|MIN)\s*=\s*([\d.]+)\s+\S+ on (\S+)")
 _THREADS = re.compile(r"Number of Threads requested = (\d+)")
 
 
-def _read(section: Section) -> Iterator[Table]:
+def _read(section: LogSection) -> Iterator[Table]:
     section.take()
     settings: dict[str, int | float | str] = {}
     while (line := section.take()) is not None:

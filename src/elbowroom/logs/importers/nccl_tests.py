@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from elbowroom.logs.lines import Line, Section
+from elbowroom.logs.lines import Line, LogSection
 from elbowroom.logs.reader import Importer
 from elbowroom.logs.table import Cell, Column, Table
 
@@ -16,7 +16,7 @@ _NAME = re.compile(r"(\w+)_perf\b")
 _UNITS = {"size": "B", "count": "", "time": "us", "algbw": "GB/s", "busbw": "GB/s"}
 
 
-def _read(section: Section) -> Iterator[Table]:
+def _read(section: LogSection) -> Iterator[Table]:
     named = section.above(_NAME) or _NAME.search(section.source)
     settings: dict[str, int | float | str] = {"ranks": 0}
     while (line := section.peek()) is not None and not line.is_row:
@@ -39,10 +39,10 @@ def _columns(names: list[str], row: Line | None) -> list[Column]:
     """Of the heading; `redop` and `root` are left empty by collectives that have none."""
     spare = len(names) - (len(row.cells) if row else len(names))
     names = [name for name in names if name not in ("redop", "root")[:spare]]
-    columns, seen = [], set[str]()
+    columns, met = [], set[str]()
     for name in names:
-        place = "in-place " if name in seen else "out-of-place " if name in ("time", "algbw", "busbw") else ""
-        seen.add(name)
+        place = "in-place " if name in met else "out-of-place " if name in ("time", "algbw", "busbw") else ""
+        met.add(name)
         name, key = name.replace("#wrong", "wrong"), name in ("size", "count", "type", "redop", "root")
         text = name in ("type", "redop")
         columns.append(Column(place + name, _UNITS.get(name, ""), key=key, text=text, same_digits=False))

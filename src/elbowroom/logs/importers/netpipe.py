@@ -6,7 +6,7 @@ import re
 import statistics
 from collections.abc import Iterator, Sequence
 
-from elbowroom.logs.lines import Section
+from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
 from elbowroom.logs.table import Cell, Column, Table
 
@@ -19,7 +19,7 @@ _STARTS = re.compile(rf"^Now starting the main loop|{_FILE.pattern}")
 _MICROSECONDS = {"n": 1e-3, "u": 1.0, "": 1e6}
 
 
-def _read(section: Section) -> Iterator[Table]:
+def _read(section: LogSection) -> Iterator[Table]:
     rows, lines = list[tuple[Cell, ...]](), list[int]()
     while (line := section.peek()) is not None:
         if match := _PRINTED.match(line.text):

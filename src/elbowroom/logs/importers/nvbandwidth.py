@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from elbowroom.logs.lines import Section
+from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
 from elbowroom.logs.table import Column, Table
 
@@ -16,7 +16,7 @@ _HEADING = re.compile(r"\(row\).*\(column\).*\((GB/s|ns|us)\)")
 _SUM = re.compile(r"^SUM \S+ ([\d.]+)$")
 
 
-def _read(section: Section) -> Iterator[Table]:
+def _read(section: LogSection) -> Iterator[Table]:
     title = section.find(_TITLE)
     heading = section.find(_HEADING)
     numbers = section.take()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from elbowroom.logs.lines import Section
+from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
 from elbowroom.logs.table import Cell, Column, Table
 
@@ -16,7 +16,7 @@ _UNITS = {"us": "us", "ms": "ms", "ns": "ns", "MB/s": "MB/s", "GB/s": "GB/s", "%
 _RATES = {"MB/s": ("bandwidth", "MB/s"), "GB/s": ("bandwidth", "GB/s"), "Messages/s": ("messages", "1/s")}
 
 
-def _read(section: Section) -> Iterator[Table]:
+def _read(section: LogSection) -> Iterator[Table]:
     title = section.find(_TITLE)
     settings: dict[str, int | float | str] = {}
     while title and (line := section.peek()) is not None and not line.is_row:
@@ -33,7 +33,7 @@ def _read(section: Section) -> Iterator[Table]:
             settings[(match[1] or match[3]).lower()] = int(match[2]) if match[2] else match[4]
 
 
-def _column(section: Section, line: int, text: str) -> Column:
+def _column(section: LogSection, line: int, text: str) -> Column:
     if text in _RATES:
         return Column(*_RATES[text])
     name, _, unit = text.rstrip(")").rpartition("(") if text.endswith(")") else (text, "", "")

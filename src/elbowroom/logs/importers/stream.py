@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from elbowroom.logs.lines import Section
+from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
 from elbowroom.logs.table import Cell, Column, Table
 
@@ -25,15 +25,15 @@ _UNITS = {"MBytes/sec": "MB/s", "GBytes/sec": "GB/s"}
 _ARRAYS = {"Copy": 2, "Scale": 2, "Mul": 2, "Dot": 2, "Add": 3, "Triad": 3}
 
 
-def _read(section: Section) -> Iterator[Table]:
+def _read(section: LogSection) -> Iterator[Table]:
     heading = section.find(_HEADING)
     if heading is None:
         return
     times = [match.lower().replace("average", "avg") + " time" for match in _TIMES.findall(heading[2])]
     rate = Column("rate", _UNITS.get(heading[1], heading[1]))
     columns = [Column("function", key=True, text=True), rate, *(Column(name, "s") for name in times)]
-    found = {name: section.above(pattern) for name, pattern in _ABOVE.items()}
-    settings = {name: int(next(filter(None, match.groups()))) for name, match in found.items() if match}
+    matches = {name: section.above(pattern) for name, pattern in _ABOVE.items()}
+    settings = {name: int(next(filter(None, match.groups()))) for name, match in matches.items() if match}
     table = section.table("STREAM", columns, row=_ROW, settings=dict(settings), drop=":")
     section.check_constant(table, _bytes, "rate and minimum time")
     yield table

@@ -20,7 +20,7 @@ STYLES: tuple[Style, ...] = ("alone", "together")
 NAMES = {"comp": "computation", "comm": "communication"}
 
 
-class Value(msgspec.Struct, frozen=True, kw_only=True):
+class SideValue(msgspec.Struct, frozen=True, kw_only=True):
     """What one side of a point did alone or together."""
 
     point: PointResult
@@ -34,14 +34,14 @@ def side_of(point: PointResult, side: SideName) -> Side:
     return point.comp if side == "comp" else point.comm
 
 
-def values(points: Sequence[PointResult]) -> Iterator[Value]:
+def values(points: Sequence[PointResult]) -> Iterator[SideValue]:
     """All values of points, in their order; what was not measured is left out."""
     for point in points:
         for side in SIDES:
             for style in STYLES:
                 summary: Summary | None = getattr(side_of(point, side), style)
                 if summary is not None:
-                    yield Value(point=point, side=side, style=style, summary=summary)
+                    yield SideValue(point=point, side=side, style=style, summary=summary)
 
 
 def measured(results: Results, form: str) -> tuple[PointResult, ...]:

@@ -156,7 +156,7 @@ NAMES = tuple(meaning.name for meaning in PARAMETERS)
 INDEX = {name: position for position, name in enumerate(NAMES)}
 
 
-class Cases(msgspec.Struct, frozen=True, kw_only=True):
+class Situations(msgspec.Struct, frozen=True, kw_only=True):
     """Situations as arrays of length S: computing cores beside the data and of the other socket; whether
     messages go to the same node, to another node of that socket, and to the second socket.
     """
@@ -167,9 +167,9 @@ class Cases(msgspec.Struct, frozen=True, kw_only=True):
     beside: NDArray[np.bool_]
     second: NDArray[np.bool_]
 
-    def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Cases:
+    def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Situations:
         """Only the chosen situations, by a mask or by their positions."""
-        return Cases(
+        return Situations(
             local=self.local[chosen],
             remote=self.remote[chosen],
             same=self.same[chosen],
@@ -179,7 +179,7 @@ class Cases(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parts(
-    values: Mapping[str, Array], situations: Cases, served: tuple[Array, Array] | None = None
+    values: Mapping[str, Array], situations: Situations, served: tuple[Array, Array] | None = None
 ) -> Iterator[tuple[NDArray[np.bool_], tuple[Array, Array], tuple[Array, Array, Array]]]:
     """Rates by the jitter's values, (D, chosen, 9), of the situations where cores compute, some at a time:
     which they are, local and remote cores alone, local and remote cores and messages together.
@@ -232,7 +232,7 @@ class System:
     """Demands and capacities of parameters (D) in situations (S), with the jitter's values: (D, S, 9)."""
 
     def __init__(
-        self, p: dict[str, Array], situations: Cases, served: tuple[Array, Array] | None = None
+        self, p: dict[str, Array], situations: Situations, served: tuple[Array, Array] | None = None
     ) -> None:
         self.p = p
         self.local, self.remote = situations.local[:, None], situations.remote[:, None]

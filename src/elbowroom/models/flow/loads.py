@@ -59,7 +59,7 @@ from numpy.typing import NDArray
 
 from elbowroom.models.curves import Shape
 from elbowroom.models.flow.extras import Extension
-from elbowroom.models.flow.law import INDEX, JITTER, Array, Cases, parts
+from elbowroom.models.flow.law import INDEX, JITTER, Array, Situations, parts
 from elbowroom.models.flow.network import Form, shared
 from elbowroom.models.load import Computing, Copy, Load, Messages
 
@@ -164,7 +164,7 @@ class _PlainLoads(msgspec.Struct, frozen=True):
     chosen: Positions
     first: Positions
     same: Positions
-    cases: Cases
+    cases: Situations
     intensities: Array
     quiet: NDArray[np.bool_]
     groups: tuple[Positions, ...]
@@ -189,7 +189,7 @@ class PreparedLoads(msgspec.Struct, frozen=True):
     sized: tuple[list[int], list[Messages]]
 
     @property
-    def situations(self) -> Cases:
+    def situations(self) -> Situations:
         """The loads as the law of two sockets has them; all are situations."""
         assert self.plain is not None
         return self.plain.cases.part(self.plain.same[self.where])
@@ -299,7 +299,7 @@ def _plain(
         chosen=np.array(list(alike)),
         first=np.array(first),
         same=np.array(same),
-        cases=Cases(
+        cases=Situations(
             local=rows[:, 0], remote=rows[:, 1], same=flags[:, 2], beside=flags[:, 3], second=flags[:, 4]
         ),
         intensities=rows[:, 5:7].T,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from elbowroom.models.curves import Shape
 from elbowroom.models.flow.extras import NEUTRAL
-from elbowroom.models.flow.law import NAMES, Array, Cases
+from elbowroom.models.flow.law import NAMES, Array, Situations
 from elbowroom.models.flow.regimes import Regime, regimes
 from elbowroom.models.load import LoadRow, Question
 
@@ -233,7 +233,7 @@ def _around(values: Mapping[str, float], reach: float) -> Prior:
     )
 
 
-def prior(runs: Cases, measured: Array) -> Prior:
+def prior(runs: Situations, measured: Array) -> Prior:
     """Of FLOW's own parameters, from the bandwidths of situations (4, S), NaN where not known; at least one
     of either stream is.
 
@@ -280,7 +280,7 @@ def questions(rows: Sequence[LoadRow], size: int, intensity: float) -> tuple[Que
     return tuple(name for name, there in asks.items() if there)
 
 
-def _sights(runs: Cases, measured: Array) -> tuple[dict[str, float], tuple[str, ...]]:
+def _sights(runs: Situations, measured: Array) -> tuple[dict[str, float], tuple[str, ...]]:
     """First sight of every bandwidth, and what was not to be seen."""
     only_local, only_remote = runs.remote == 0, runs.local == 0
     local, remote = (
@@ -319,7 +319,7 @@ def _sights(runs: Cases, measured: Array) -> tuple[dict[str, float], tuple[str, 
 
 
 def _side(
-    count: Array, chosen: NDArray[np.bool_], runs: Cases, measured: Array
+    count: Array, chosen: NDArray[np.bool_], runs: Situations, measured: Array
 ) -> tuple[float, float, float] | None:
     """What one core takes, what all take, and what passes together with messages in the same node (0: not
     measured), of cores of one side only.
@@ -334,7 +334,7 @@ def _side(
     return float(np.nanmedian(few)), float(np.nanmax(alone)), shared
 
 
-def _mixed(runs: Cases, measured: Array) -> tuple[float, float, float]:
+def _mixed(runs: Situations, measured: Array) -> tuple[float, float, float]:
     """The same where both sockets computed in every run."""
     return float(np.nanmax(measured[0] / (runs.local + runs.remote))), float(np.nanmax(measured[0])), 0.0
 

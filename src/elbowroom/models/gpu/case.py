@@ -151,11 +151,11 @@ def holds_cases(text: str, where: str) -> bool:
     return "gpu" in parse_toml(text, field="load", where=where)
 
 
-class _Cases(msgspec.Struct, frozen=True):
+class _CaseFile(msgspec.Struct, frozen=True):
     gpu: tuple[DeviceCase, ...]
 
 
-CASES = TomlFormat(kind=_Cases, field="load", of="cases on an accelerator", inside="", page=PAGE)
+CASES = TomlFormat(kind=_CaseFile, field="load", of="cases on an accelerator", inside="", page=PAGE)
 
 
 def decode(text: str, where: str) -> tuple[DeviceCase, ...]:

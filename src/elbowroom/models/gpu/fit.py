@@ -218,7 +218,7 @@ def fit(
     )
 
 
-class _Fitted(NamedTuple):
+class _Posterior(NamedTuple):
     """The best coordinates (P,), draws (D, P), and what samples tell beside."""
 
     best: Array
@@ -229,13 +229,13 @@ class _Fitted(NamedTuple):
     mover_discrepancy: float = LEAST_NOISE
 
 
-def _believed(before: Prior, rng: np.random.Generator) -> _Fitted:
+def _believed(before: Prior, rng: np.random.Generator) -> _Posterior:
     """The prior, where links were measured and no kernel."""
     draws = before.centre + before.width * rng.standard_normal((DRAWS, len(before.centre)))
-    return _Fitted(before.centre, np.clip(draws, before.low, before.high))
+    return _Posterior(before.centre, np.clip(draws, before.low, before.high))
 
 
-def _fitted(samples: Sequence[GpuSample], sms: int, before: Prior, rng: np.random.Generator) -> _Fitted:
+def _fitted(samples: Sequence[GpuSample], sms: int, before: Prior, rng: np.random.Generator) -> _Posterior:
     victims, problem, best = TileSearch(samples, sms, before).fitted()
     errors = _errors(problem, best)
     spread = rng.standard_normal((DRAWS, len(best))) @ np.linalg.cholesky(errors.covariance).T
@@ -245,7 +245,7 @@ def _fitted(samples: Sequence[GpuSample], sms: int, before: Prior, rng: np.rando
         problem.predicted(best[None])[0], errors.scale, rng,
     )  # fmt: skip
     law = np.exp(kept_of(problem, best)).tolist()
-    return _Fitted(
+    return _Posterior(
         best=best,
         draws=draws,
         victims=victims,

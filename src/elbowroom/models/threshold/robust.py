@@ -35,7 +35,7 @@ _FREE = ("b_comp_seq", "b_comm_seq", "t_seq_max", "t_par_max", "drop", "alpha", 
 """`drop` = t_par_max - t_par_max2; 0 where the breakpoints are one."""
 
 
-class _Problem(NamedTuple):
+class _RobustProblem(NamedTuple):
     """What is fitted: rows and their bandwidths, (m,) and (m, 4) or (k, m, 4); the scale of each unknown."""
 
     ns: NDArray[np.int64]
@@ -69,7 +69,7 @@ def calibrate(
             start.b_comp_seq,
         ]
     )
-    problem = _Problem(sample.ns, measured, sample.cores, scale)
+    problem = _RobustProblem(sample.ns, measured, sample.cores, scale)
     counts, _ = by_count(sample)
     par, seq = (axis.ravel() for axis in np.meshgrid(counts, counts))
     ordered = par <= seq
@@ -123,7 +123,7 @@ def _from_medians(sample: Sample, start: Parameters) -> Floats:
     return _unknowns(medians)
 
 
-def _batch(problem: _Problem, x: Floats, n_par: NDArray[np.int64], n_seq: NDArray[np.int64]) -> Batch:
+def _batch(problem: _RobustProblem, x: Floats, n_par: NDArray[np.int64], n_seq: NDArray[np.int64]) -> Batch:
     """Sets of parameters from unknowns (k, 7)."""
     b_comp, b_comm, t_seq, t_par, drop, alpha, delta_r = (x * problem.scale).T[:, :, None]
     between = (n_seq - n_par)[:, None].astype(np.float64)
@@ -142,7 +142,7 @@ def _batch(problem: _Problem, x: Floats, n_par: NDArray[np.int64], n_seq: NDArra
     )
 
 
-def _predicted(problem: _Problem, sets: Batch) -> Floats:
+def _predicted(problem: _RobustProblem, sets: Batch) -> Floats:
     """What those sets predict for the problem's rows: (k, m, 4)."""
     rates = many(sets, problem.cores)
     alone = np.broadcast_to(sets.b_comm_seq, rates.comp_alone.shape)
@@ -151,7 +151,7 @@ def _predicted(problem: _Problem, sets: Batch) -> Floats:
     return rows
 
 
-def _off(problem: _Problem, x: Floats, n_par: NDArray[np.int64], n_seq: NDArray[np.int64]) -> Floats:
+def _off(problem: _RobustProblem, x: Floats, n_par: NDArray[np.int64], n_seq: NDArray[np.int64]) -> Floats:
     """Relative errors, 0 where nothing was measured: (k, 4 m)."""
     predicted = _predicted(problem, _batch(problem, x, n_par, n_seq))
     off = np.nan_to_num(predicted / problem.measured - 1.0)
@@ -174,7 +174,7 @@ def _bounded(x: Floats) -> Floats:
 
 
 def _minimise(
-    problem: _Problem,
+    problem: _RobustProblem,
     x: Floats,
     n_par: NDArray[np.int64],
     n_seq: NDArray[np.int64],
@@ -214,14 +214,14 @@ def _minimise(
     return _Solution(x, n_par, n_seq, loss)
 
 
-def _spread_out(problem: _Problem, times: int) -> _Problem:
+def _spread_out(problem: _RobustProblem, times: int) -> _RobustProblem:
     """The problem with each of k sets of measurements `times` times; as it is where all share one."""
     if problem.measured.ndim == 2:
         return problem
     return problem._replace(measured=np.repeat(problem.measured, times, axis=0))
 
 
-def _spread(problem: _Problem, solved: _Solution) -> float:
+def _spread(problem: _RobustProblem, solved: _Solution) -> float:
     """Typical relative error of the best solution (scaled median of absolute values)."""
     best = int(np.argmin(solved.loss))
     one = slice(best, best + 1)
@@ -231,7 +231,7 @@ def _spread(problem: _Problem, solved: _Solution) -> float:
 
 
 def _intervals(
-    problem: _Problem, solved: _Solution, tried: _Solution, outlier: float, seed: int, resamples: int
+    problem: _RobustProblem, solved: _Solution, tried: _Solution, outlier: float, seed: int, resamples: int
 ) -> dict[str, Interval]:
     """90 % interval of each parameter: from fits to resampled residuals, and from all breakpoints of `tried`
     that explain the measurement as well as the best ones do. `solved`: best first.
@@ -252,7 +252,9 @@ def _intervals(
     return intervals
 
 
-def _resampled(problem: _Problem, best: _Solution, outlier: float, seed: int, resamples: int) -> _Solution:
+def _resampled(
+    problem: _RobustProblem, best: _Solution, outlier: float, seed: int, resamples: int
+) -> _Solution:
     """The best fit to each of `resamples` measurements: what was predicted plus residuals drawn by stream."""
     predicted = _predicted(problem, _batch(problem, best.x[:1], best.n_par[:1], best.n_seq[:1]))[0]
     off = problem.measured / predicted - 1.0
@@ -278,7 +280,7 @@ def _resampled(problem: _Problem, best: _Solution, outlier: float, seed: int, re
     return _part(again, chosen)
 
 
-def _parameters(problem: _Problem, solved: _Solution, index: int) -> Parameters:
+def _parameters(problem: _RobustProblem, solved: _Solution, index: int) -> Parameters:
     """One solution as parameters."""
     one = slice(index, index + 1)
     sets = _batch(problem, solved.x[one], solved.n_par[one], solved.n_seq[one])

@@ -17,7 +17,7 @@ from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Interval, Summary
 from elbowroom.studies import needs
 from elbowroom.studies.drawings import panels, run_tables
-from elbowroom.studies.evidence import Evidence, Where
+from elbowroom.studies.evidence import Evidence, PointSelection
 from elbowroom.studies.judgements import Curve, loss, manner, rule
 from elbowroom.studies.study import Exhibit, Measurement, Outcome, Statement, Study, outcome
 
@@ -33,14 +33,14 @@ FEW = "too few repetitions for an interval"
 OVERLAP = "the intervals allow both"
 
 
-def _full(evidence: Evidence, where: Where) -> PointResult:
+def _full(evidence: Evidence, where: PointSelection) -> PointResult:
     if points := evidence.points(RING, where):
         return max(points, key=lambda item: item.n)
     raise evidence.missing(RING)
 
 
 @rule
-def loses(evidence: Evidence, side: str, where: Where) -> Outcome:
+def loses(evidence: Evidence, side: str, where: PointSelection) -> Outcome:
     """Whether a side has a loss ratio above 1.05 with all computing cores."""
     item = _full(evidence, where)
     ratio = loss_ratio(getattr(item, side).kept)
@@ -59,7 +59,7 @@ def equal_at_ends(evidence: Evidence) -> Outcome:
     """Whether one process per socket and one per node have the same MPI bandwidth with all cores: that of a
     process times the processes of a node.
     """
-    one, other = (_full(evidence, Where(processes=kind, threads=1)) for kind in ("node", "socket"))
+    one, other = (_full(evidence, PointSelection(processes=kind, threads=1)) for kind in ("node", "socket"))
     if one.comm.together is None or other.comm.together is None:
         raise evidence.missing(RING)
     node, process, sockets = one.comm.together, other.comm.together, evidence.runs[RING].machine.packages
@@ -213,7 +213,7 @@ MEASUREMENTS = (
     ),
 )
 
-NODE = Where(processes="node", threads=1)
+NODE = PointSelection(processes="node", threads=1)
 NETWORK = (needs.network,)
 SCALING = (needs.network, needs.several_scales)
 CURVE = (needs.network, needs.computing_cores(3))

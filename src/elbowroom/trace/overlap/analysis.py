@@ -89,7 +89,7 @@ def analyse(
     cost, share = cost_of(events, comp, comp_rows, by_rank(computing), times.ranks)
     comm_cost, _ = cost_of(events, comm, comm_rows, by_rank(communicating), times.ranks)
     most = most_of(events, comp, by_rank(computing), times.ranks)
-    known = _Costs(comp=cost if share >= KNOWN else None, comm=comm_cost, share=share, most=most)
+    known = _HidingCosts(comp=cost if share >= KNOWN else None, comm=comm_cost, share=share, most=most)
     classes = tuple(computation_class(comp, row, confidence) for row in comp_rows)
     kinds = tuple(communication_kind(comm, row, confidence, len(times.ranks)) for row in comm_rows)
     return _document(events, files, counts, times, known, classes, kinds, steps.count or None)
@@ -154,7 +154,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Times:
+class _SideTimes:
     """Means over ranks, ns, and the ranks."""
 
     ranks: tuple[int, ...]
@@ -164,7 +164,7 @@ class _Times:
     hidden: float
 
 
-def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices) -> _Times:
+def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices) -> _SideTimes:
     """Waits for messages communicate where the rank does not compute."""
     comp, comm, waits = by_rank(computing), by_rank(communicating), by_rank(waiting)
     ranks = tuple(sorted(set(comp) | set(comm)))
@@ -181,7 +181,7 @@ def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices
         either += every.total
     count = len(ranks)
     total = sum(spans.total for spans in comp.values())
-    return _Times(
+    return _SideTimes(
         ranks=ranks,
         span=span / count,
         comp=total / count,
@@ -191,7 +191,7 @@ def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Costs:
+class _HidingCosts:
     """How much longer each side took beside the other, s; None: not measured. `share`: the part of the shared
     time of computations for which it was; `most`: of computations at most.
     """
@@ -206,8 +206,8 @@ def _document(
     events: Events,
     files: Sequence[str],
     counts: _Counts,
-    times: _Times,
-    costs: _Costs,
+    times: _SideTimes,
+    costs: _HidingCosts,
     classes: tuple[ComputationClass, ...],
     kinds: tuple[CommunicationKind, ...],
     steps: int | None,
@@ -248,7 +248,7 @@ def _document(
     return msgspec.structs.replace(document, verdict=verdict(document))
 
 
-def _shares(comp: float, comm: float, hidden: float, costs: _Costs) -> OverlappedTimes | None:
+def _shares(comp: float, comm: float, hidden: float, costs: _HidingCosts) -> OverlappedTimes | None:
     """The times of both sides alone and of both together; None without a cost."""
     if costs.comp is None:
         return None
@@ -259,7 +259,7 @@ def _shares(comp: float, comm: float, hidden: float, costs: _Costs) -> Overlappe
     )
 
 
-def _notes(events: Events, costs: _Costs) -> tuple[str, ...]:
+def _notes(events: Events, costs: _HidingCosts) -> tuple[str, ...]:
     notes = list(events.notes)
     if costs.comp is not None and costs.share < 1 - 1e-9:
         notes.append(

@@ -159,34 +159,34 @@ class EventTable:
         rest = stream.read()
         if not rest:
             return None
-        found = json.loads(rest.decode("utf-8", "replace"))
+        header = json.loads(rest.decode("utf-8", "replace"))
         raw_kind = np.concatenate(kinds) if kinds else np.zeros(0, dtype=np.int64)
         raw_lane = np.concatenate(lanes) if lanes else np.zeros(0, dtype=np.int64)
-        kind = np.zeros(len(found["classes"]), dtype=np.int64)
-        group = np.zeros(len(found["classes"]), dtype=np.int64)
+        kind = np.zeros(len(header["classes"]), dtype=np.int64)
+        group = np.zeros(len(header["classes"]), dtype=np.int64)
         for at in _in_order(raw_kind):
-            key, group[at] = self._class_key(found["classes"][at])
+            key, group[at] = self._class_key(header["classes"][at])
             kind[at] = self.classes[key]
         self.kind.add(kind[raw_kind])
         # A lane is of one group of events: of the host, of a device, or of what its process decides.
-        raw_lane += len(found["lanes"]) * group[raw_kind]
-        lane = np.zeros(len(_GROUPS) * len(found["lanes"]), dtype=np.int64)
+        raw_lane += len(header["lanes"]) * group[raw_kind]
+        lane = np.zeros(len(_GROUPS) * len(header["lanes"]), dtype=np.int64)
         for at in _in_order(raw_lane):
             which, (process, thread, stream_) = (
-                _GROUPS[at // len(found["lanes"])],
-                found["lanes"][at % len(found["lanes"])],
+                _GROUPS[at // len(header["lanes"])],
+                header["lanes"][at % len(header["lanes"])],
             )
             row = thread if which is False or stream_ is None else stream_
             lane[at] = self.lanes[which, _hashable(process), _hashable(row)]
         self.lane.add(lane[raw_lane])
-        for process, fact, name, labels, place in found["metadata"]:
+        for process, fact, name, labels, place in header["metadata"]:
             self.facts.add(
                 _hashable(process), fact, EventArguments(name=name, labels=labels, sort_index=place)
             )
-        self.timeless, self.unended = found["timeless"], found["waiting"]
+        self.timeless, self.unended = header["timeless"], header["waiting"]
         return {
-            **text_around(found["head"].rstrip(" \t\r\n,") + "}"),
-            **text_around("{" + found["tail"].lstrip(" \t\r\n,")),
+            **text_around(header["head"].rstrip(" \t\r\n,") + "}"),
+            **text_around("{" + header["tail"].lstrip(" \t\r\n,")),
         }
 
     def _class_key(self, raw: list[Any]) -> tuple[tuple[Any, ...], int]:

@@ -6,7 +6,7 @@ import math
 
 from elbowroom.errors import UsageError
 from elbowroom.stats.interval import Interval
-from elbowroom.trace.overlap.document import Change, OverlapComparison, TraceOverlap
+from elbowroom.trace.overlap.document import OverlapComparison, SlowdownChange, TraceOverlap
 from elbowroom.trace.overlap.verdict import duration
 
 
@@ -27,7 +27,7 @@ def compare_overlaps(first: TraceOverlap, second: TraceOverlap) -> OverlapCompar
         earlier = before.get((one.name, one.detail, one.communication))
         if earlier is not None and one.slowdown is not None and one.communication is not None:
             changes.append(
-                Change(
+                SlowdownChange(
                     name=one.name,
                     detail=one.detail,
                     communication=one.communication,

@@ -10,7 +10,7 @@ import numpy as np
 from elbowroom.stats.interval import Interval
 from elbowroom.trace.overlap.events import Events, Floats
 from elbowroom.trace.overlap.exposure import Exposure
-from elbowroom.trace.overlap.rows import Row
+from elbowroom.trace.overlap.rows import ClassRow
 from elbowroom.trace.overlap.spans import Spans
 
 NS = 1e9
@@ -23,7 +23,7 @@ compared.
 def cost_of(
     events: Events,
     exposure: Exposure,
-    rows: Sequence[Row],
+    rows: Sequence[ClassRow],
     active: Mapping[int, Spans],
     ranks: Sequence[int],
 ) -> tuple[Interval | None, float]:

@@ -129,7 +129,7 @@ class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
         return any(one.changed for one in self.classes)
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class SlowdownChange(msgspec.Struct, frozen=True, kw_only=True):
     """A slowdown that two traces have, and its ratio, second over first."""
 
     name: str
@@ -153,5 +153,5 @@ class OverlapComparison(msgspec.Struct, frozen=True, kw_only=True):
     per: Literal["step", "trace"]
     first: TraceOverlap
     second: TraceOverlap
-    classes: tuple[Change, ...]
+    classes: tuple[SlowdownChange, ...]
     verdict: str

@@ -77,7 +77,7 @@ class JsonTrace:
     def blocks(self) -> Iterator[list[JsonEvent]]:
         """The events. UsageError for what is no trace in JSON at all."""
         with open(self._path, "rb") as file:
-            source = _Source(file)
+            source = _ByteSource(file)
             buffer = self._head(source)
             while True:
                 more = source.read()
@@ -99,7 +99,7 @@ class JsonTrace:
             elif not self.doubt:
                 self._tail(buffer, source)
 
-    def _head(self, source: _Source) -> bytes:
+    def _head(self, source: _ByteSource) -> bytes:
         """What follows the `[` of the events."""
         buffer = source.read()
         start = buffer.lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -114,7 +114,7 @@ class JsonTrace:
         self._keep(buffer[: match.start()].rstrip(_SPACE) + b"}")
         return buffer[match.end() :]
 
-    def _tail(self, buffer: bytes, source: _Source) -> None:
+    def _tail(self, buffer: bytes, source: _ByteSource) -> None:
         while (more := source.read()) and len(buffer) < LARGEST_TAIL:
             buffer += more
         if source.doubt:
@@ -173,7 +173,7 @@ def _other(start: bytes) -> tuple[str, str]:
     return "is no trace: it has no array traceEvents", "give a trace in Chrome's or Kineto's JSON"
 
 
-class _Source:
+class _ByteSource:
     """The bytes of a file, decompressed where it is compressed; `doubt`: why they end early."""
 
     def __init__(self, file: IO[bytes]) -> None:

@@ -33,7 +33,7 @@ def read_nsight(path: Path) -> Events:
     """The events of a file. UsageError where it is no such export, or damaged at its begin; what is damaged
     later ends early, and that is a doubt.
     """
-    table = _Table()
+    table = _NsightTable()
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as base:
             base.text_factory = lambda data: data.decode("utf-8", "replace")
@@ -55,14 +55,14 @@ def read_nsight(path: Path) -> Events:
     return table.events()
 
 
-class _Table:
+class _NsightTable:
     """What is known of a file while its tables are read."""
 
     def __init__(self) -> None:
         self.classes, self.lanes, self.ranks = Numbering(), Numbering(), Numbering()
         self.kind, self.lane, self.start, self.end, self.launched, self.issued = (Columns() for _ in range(6))
         self.processes = Numbering()
-        self.calls = _Calls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        self.calls = _CudaCalls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
         self.doubts: list[str] = []
         self.impossible = 0
         self.strings: dict[Any, str] = {}
@@ -152,7 +152,7 @@ class _Table:
         )
         return _within(ranges, calls)
 
-    def _read_calls(self, base: sqlite3.Connection) -> _Calls:
+    def _read_calls(self, base: sqlite3.Connection) -> _CudaCalls:
         key, start = Columns(), Columns()
         columns = _columns(base, _CALLS)
         chosen = f"start, {_column(columns, 'globalTid')}, {_column(columns, 'correlationId')}"
@@ -161,7 +161,7 @@ class _Table:
             key.add([self._key(row[1], row[2]) for row in known])
             start.add([row[0] for row in known])
         order = np.argsort(key.whole(), kind="stable")
-        return _Calls(key.whole()[order], start.whole()[order])
+        return _CudaCalls(key.whole()[order], start.whole()[order])
 
     def _key(self, process: Any, correlation: Any) -> int:
         """One number for a process and a correlation; NONE where either is not recorded."""
@@ -261,7 +261,7 @@ class _Table:
 
 
 @dataclass(frozen=True)
-class _Calls:
+class _CudaCalls:
     """Calls of CUDA in order of process and correlation, and when they began."""
 
     key: Ints

@@ -24,7 +24,7 @@ _NONBLOCKING = ("MPI_I", "MPI_Start", "MPI_Psend")
 def read_columns(stream: IO[bytes]) -> Events:
     """The events of a merged trace as trace-reader writes it. MachineError where it ends early."""
     trace = TraceColumns(stream)
-    table = _Table(trace.job)
+    table = _OwnTable(trace.job)
     for tag, block in trace.blocks():
         if tag == "events":
             table.add(block["thread"], block["type"], block["kind"], block["time"], block["message"])
@@ -47,7 +47,7 @@ def read_parquet(path: Path) -> Events:
         if facts.get(b"schema") != SCHEMA.encode():
             raise UsageError("is not a merged trace of elbowroom", **wrong)
         job = msgspec.json.decode(facts[b"job"], type=TracedJob)
-        table = _Table(job)
+        table = _OwnTable(job)
         for block in _row_groups(file, job):
             table.add(*block)
     except (pyarrow.ArrowException, msgspec.DecodeError, OSError, KeyError, ValueError, IndexError) as error:
@@ -78,7 +78,7 @@ def _row_groups(file: Any, job: TracedJob) -> Iterator[tuple[Any, ...]]:
         )
 
 
-class _Table:
+class _OwnTable:
     """Begins, ends and messages while the blocks of a trace come."""
 
     def __init__(self, job: TracedJob) -> None:

@@ -16,7 +16,7 @@ from elbowroom.trace.overlap.tables import Numbering
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class StepBeginnings:
     """When the steps of each rank begin, ns in order; of a rank that names none those of another rank in the
     same file. `count`: of a rank, at most.
     """
@@ -37,7 +37,7 @@ class Places:
     steps: int
 
 
-def find_steps(events: Events, chosen: Flags) -> Steps:
+def find_steps(events: Events, chosen: Flags) -> StepBeginnings:
     """The steps among the `chosen` events: of each rank those of the lane with most, without nested ones."""
     of_lanes: dict[int, Ints] = {}
     where = np.flatnonzero(chosen)
@@ -57,10 +57,10 @@ def find_steps(events: Events, chosen: Flags) -> Steps:
     for lane in events.lanes:
         if lane.rank not in begins and lane.file in of_files:
             begins[lane.rank] = of_files[lane.file]
-    return Steps(begins=begins, count=max(map(len, begins.values()), default=0))
+    return StepBeginnings(begins=begins, count=max(map(len, begins.values()), default=0))
 
 
-def find_places(events: Events, exposure: Exposure, steps: Steps) -> Places:
+def find_places(events: Events, exposure: Exposure, steps: StepBeginnings) -> Places:
     """The place and the cell of each instance."""
     count = len(exposure.event)
     kind, lane = events.kind[exposure.event].astype(np.int64), events.lane[exposure.event].astype(np.int64)

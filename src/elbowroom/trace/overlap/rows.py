@@ -36,7 +36,7 @@ LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ClassRow:
     """A class beside a kind of the other side (`other`; NONE: beside none): `all` of its instances, those
     `alone`, those `overlapped` by this kind, what was compared, or why nothing was, and the slowdown.
     """
@@ -52,12 +52,12 @@ class Row:
     reason: str = ""
 
 
-def with_slowdowns(rows: Sequence[Row], confidence: float) -> list[Row]:
+def with_slowdowns(rows: Sequence[ClassRow], confidence: float) -> list[ClassRow]:
     """The rows with the slowdown of what was compared."""
     return [dataclasses.replace(row, slowdown=row.comparisons.slowdown(confidence)) for row in rows]
 
 
-def computation_rows(events: Events, exposure: Exposure, places: Places) -> list[Row]:
+def computation_rows(events: Events, exposure: Exposure, places: Places) -> list[ClassRow]:
     """A row for each class and each kind of communication beside it; one of NONE for a class beside none."""
     rows = []
     least = LEAST_SHARE * float(exposure.shared.sum())
@@ -69,7 +69,7 @@ def computation_rows(events: Events, exposure: Exposure, places: Places) -> list
             overlapped = members[(exposure.main[members] == other) & (exposure.shared[members] > 0)]
             compared, reason = _compared(events, exposure, places, members, other, least)
             rows.append(
-                Row(
+                ClassRow(
                     name=kind.name,
                     detail=kind.detail,
                     other=other,
@@ -83,7 +83,7 @@ def computation_rows(events: Events, exposure: Exposure, places: Places) -> list
     return rows
 
 
-def communication_rows(events: Events, exposure: Exposure, places: Places) -> list[Row]:
+def communication_rows(events: Events, exposure: Exposure, places: Places) -> list[ClassRow]:
     """A row for each name of a communication, beside any computation."""
     rows = []
     names: dict[str, int] = {}
@@ -94,7 +94,7 @@ def communication_rows(events: Events, exposure: Exposure, places: Places) -> li
         shared = exposure.shared[members]
         compared, reason = _compared(events, exposure, places, members, ANY, least)
         rows.append(
-            Row(
+            ClassRow(
                 name=texts[number],
                 other=0,
                 all=members,
@@ -158,7 +158,7 @@ def _instances(events: Events, exposure: Exposure, places: Places, chosen: Ints,
     )
 
 
-def _matched(exposure: Exposure, row: Row, confidence: float) -> dict[str, object]:
+def _matched(exposure: Exposure, row: ClassRow, confidence: float) -> dict[str, object]:
     slowdown = row.slowdown
     count = len(row.comparisons)
     reason = row.reason
@@ -174,7 +174,7 @@ def _matched(exposure: Exposure, row: Row, confidence: float) -> dict[str, objec
     }
 
 
-def computation_class(exposure: Exposure, row: Row, confidence: float) -> ComputationClass:
+def computation_class(exposure: Exposure, row: ClassRow, confidence: float) -> ComputationClass:
     """A row of computation as it is shown."""
     base = Matched(**_matched(exposure, row, confidence))  # type: ignore[arg-type]
     return ComputationClass(
@@ -186,7 +186,7 @@ def computation_class(exposure: Exposure, row: Row, confidence: float) -> Comput
     )
 
 
-def communication_kind(exposure: Exposure, row: Row, confidence: float, ranks: int) -> CommunicationKind:
+def communication_kind(exposure: Exposure, row: ClassRow, confidence: float, ranks: int) -> CommunicationKind:
     """A row of communication as it is shown."""
     base = Matched(**_matched(exposure, row, confidence))  # type: ignore[arg-type]
     return CommunicationKind(

@@ -52,7 +52,7 @@ class QrKeys(FactorizationKeys, frozen=True, kw_only=True):
     columns_per_row: Positive = 1
 
 
-class _Seats(msgspec.Struct, frozen=True):
+class _ProcessSeats(msgspec.Struct, frozen=True):
     """Cores of the processes of one host: one to communicate and `each` to compute."""
 
     comm_cores: tuple[int, ...]
@@ -120,7 +120,7 @@ def _programs(keys: FactorizationKeys, task: Task, rows: int, columns: int) -> I
         )
 
 
-def _seats(plan: Plan, machine: Machine, ranks: int) -> _Seats:
+def _seats(plan: Plan, machine: Machine, ranks: int) -> _ProcessSeats:
     """Where there are two cores for each process of a host, each has its own; else they communicate on one
     core, and compute on the others in turns.
     """
@@ -135,12 +135,12 @@ def _seats(plan: Plan, machine: Machine, ranks: int) -> _Seats:
         rest = len(pool) + 1 - local
         comm, pool = (core, *pool[rest:]), pool[:rest]
     if len(pool) < local:
-        return _Seats(comm, tuple((pool[rank % len(pool)],) for rank in range(local)), node)
+        return _ProcessSeats(comm, tuple((pool[rank % len(pool)],) for rank in range(local)), node)
     each = len(pool) // local
-    return _Seats(comm, tuple(pool[rank * each : (rank + 1) * each] for rank in range(local)), node)
+    return _ProcessSeats(comm, tuple(pool[rank * each : (rank + 1) * each] for rank in range(local)), node)
 
 
-def _point(plan: Plan, seats: _Seats, n: int, program: FactorizationProgram) -> Point:
+def _point(plan: Plan, seats: _ProcessSeats, n: int, program: FactorizationProgram) -> Point:
     local = len(seats.comm_cores)
     ranks = [
         (seats.comp_cores[rank % local][:n], (seats.comm_cores[rank % local],))
@@ -167,7 +167,7 @@ def _control(plan: Plan, machine: Machine) -> tuple[Point, ...]:
     return () if seats is None else control_of(plan, seats, node)
 
 
-def _notes(seats: _Seats, machine: Machine) -> list[Note]:
+def _notes(seats: _ProcessSeats, machine: Machine) -> list[Note]:
     if not seats.shared:
         return []
     cores = len(placement.usable(machine))
