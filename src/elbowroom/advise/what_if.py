@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from elbowroom.advise.job import JobStep, Setup
 from elbowroom.advise.setups import load_of, refuse
@@ -27,6 +28,8 @@ from elbowroom.profile.analysis import Analysis, Floats
 from elbowroom.profile.spans import union
 from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
+
+Floats = npt.NDArray[np.float64]
 
 
 class NodeTimes(msgspec.Struct, frozen=True, kw_only=True):

@@ -99,11 +99,12 @@ class PredictColocation(Verb):
         (`job=6.2GB/s`) and `cache` (`job=20MiB@30GB/s`) state what counters do not say, `llc` the size of the
         last-level cache. UsageError for what is no profile, and for a model of another machine.
         """
+        from elbowroom.advise.memory_use import contention_of
         from elbowroom.profile.analysis import analyse
         from elbowroom.profile.curve import load_curve
         from elbowroom.profile.forecast import forecast
         from elbowroom.profile.profile import read_profile
-        from elbowroom.verbs.memory_use import contention_of
+        from elbowroom.verbs.model_file import load_model
 
         _check_options(self.model, self.memory, self.cache, self.llc)
         names = [Path(one).name.removesuffix(".prof") for one in self.profiles]
@@ -118,7 +119,12 @@ class PredictColocation(Verb):
         contention = None
         if self.model is not None:
             contention = contention_of(
-                self.model, jobs, memory=self.memory, cache=self.cache, llc=self.llc, half=self.half
+                load_model(self.model).document,
+                jobs,
+                memory=self.memory,
+                cache=self.cache,
+                llc=self.llc,
+                half=self.half,
             )
         pairs, notes = [], dict[str, None]()
         for a, b in combinations_with_replacement(names, 2):

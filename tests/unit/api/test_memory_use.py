@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from elbowroom.advise.memory_use import parse_rate, parse_uses
 from elbowroom.errors import UsageError
 from elbowroom.profile.summary import MANIFEST, MANIFEST_FILE, MEMORY, MemoryTraffic, ProfileManifest
 from elbowroom.verbs.colocate_predict import ForecastDocument, forecast_colocation
-from elbowroom.verbs.memory_use import parse_rate, parse_uses
 from elbowroom.verbs.model_file import Model
 from made_node_model import node_model
 from made_profiles import MS, START_NS, MadeJob

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -17,7 +16,6 @@ from elbowroom.models.node_sharing import NodeUse, SharedCache, Sharing, check_f
 from elbowroom.profile.analysis import Analysis, summarise
 from elbowroom.profile.forecast import Contended, Contention, Factor
 from elbowroom.quantities import format_size, parse_size
-from elbowroom.verbs.model_file import Model, load_model
 
 _RATE = re.compile(r"(.+)/s", re.IGNORECASE)
 _ZERO = re.compile(r"\s*0+(\.0*)?\s*([kKMGT]?i?[bB]/s)?\s*")
@@ -86,7 +84,7 @@ def _named(texts: Sequence[str], field: str, hint: str, jobs: Sequence[str]) -> 
 
 
 def contention_of(
-    model: Model | Path | str,
+    document: Document,
     jobs: dict[str, Analysis],
     *,
     memory: Sequence[str] = (),
@@ -94,14 +92,13 @@ def contention_of(
     llc: str | None = None,
     half: bool = False,
 ) -> Contention:
-    """What memory and last-level cache cost two of these jobs beside each other, by the FLOW part of `model`.
+    """What memory and last-level cache cost two of these jobs beside each other, by the FLOW part of a model.
 
     `llc`: bytes of the last-level cache that they share; default: that of the profiled host. `half`: each job
     has half of its ranks on a node. UsageError for another machine's model, and for jobs that do not fit it.
     """
     stated = parse_uses(memory, cache, tuple(jobs))
     shared = _cache(jobs, llc)
-    document = load_model(model).document
     check_flow(document)
     uses: dict[str, _KnownUse | str] = {}
     for name, job in jobs.items():
