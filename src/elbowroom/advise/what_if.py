@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from elbowroom.advise.job import JobStep, Setup
 from elbowroom.advise.setups import load_of, refuse
@@ -28,8 +27,6 @@ from elbowroom.profile.analysis import Analysis, Floats
 from elbowroom.profile.spans import union
 from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
-
-Floats = npt.NDArray[np.float64]
 
 
 class NodeTimes(msgspec.Struct, frozen=True, kw_only=True):
