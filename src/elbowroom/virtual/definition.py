@@ -6,7 +6,7 @@ The format is described in docs/guide/virtual.md.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -41,6 +41,55 @@ UNKNOWN_MEMORY_GB = 64.0
 
 FLOPS_PER_CYCLE = 4.0
 """Of plain compiled loops: two lanes of SSE2, a multiplication and an addition each."""
+
+
+class Processor(NamedTuple):
+    """What makers publish of a processor. `caches`: (level, bytes, cores that share one, 0: all of the
+    socket); hardware threads and how they are numbered; memory channels of a socket, their peak (MB/s each),
+    the links to the other socket (MB/s each direction), and whether stores saturate a socket's fabric before
+    its controllers.
+    """
+
+    caches: tuple[tuple[int, int, int], ...]
+    channels: int
+    channel: float
+    link: float
+    narrow: bool = False
+    threads: int = 2
+    siblings: Literal["machine", "socket"] = "machine"
+
+
+def _skylake(last: int, channel: float) -> Processor:
+    return Processor(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, last, 0)), 6, channel, 41_600)
+
+
+_ROME = Processor(((1, 32 << 10, 1), (2, 512 << 10, 1), (3, 16 << 20, 4)), 8, 25_600, 128_000, narrow=True)
+PROCESSORS = {
+    # Caches: of AMD and Cavium figures C.1, C.4 and C.10 of the thesis, of Intel its product pages. Channels
+    # and their rate: product pages. Links: two UPI of 10.4 GT/s or two QPI of 9.6 GT/s, 2 B wide (most
+    # two-socket boards wire two); four xGMI-2 of 16 lanes at 16 GT/s; CCPI2 of 600 Gb/s. Rome's fabric takes
+    # 32 B of loads but 16 B of stores a cycle from each chiplet, so stores do not reach what the controllers
+    # can.
+    "EPYC 7502": _ROME,
+    "EPYC 7452": _ROME,
+    "Gold 6130": _skylake(22 << 20, 21_333),
+    "Gold 6140": _skylake(25_344 << 10, 21_333),
+    "Gold 6240": _skylake(25_344 << 10, 23_467),
+    "E5-2690v4": Processor(((1, 32 << 10, 1), (2, 256 << 10, 1), (3, 35 << 20, 0)), 4, 19_200, 38_400),
+    "ThunderX2": Processor(
+        ((1, 32 << 10, 1), (2, 256 << 10, 1), (3, 32 << 20, 0)),
+        8,
+        21_333,
+        75_000,
+        threads=4,
+        siblings="socket",
+    ),
+}
+
+
+def processor_of(name: str) -> Processor | None:
+    """The published facts of a processor, if there are any."""
+    return next((facts for key, facts in PROCESSORS.items() if key in name), None)
 
 
 class Plain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
 from statistics import median
-from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -25,7 +24,15 @@ from elbowroom.models.run_data import layout_of
 from elbowroom.models.threshold.law import Threshold, curve
 from elbowroom.plan.placement import near_node
 from elbowroom.virtual.credits import Credits, scaled_network
-from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, Definition, Plain, decode
+from elbowroom.virtual.definition import (
+    CLOCK_GHZ,
+    UNKNOWN_MEMORY_GB,
+    Definition,
+    Plain,
+    Processor,
+    decode,
+    processor_of,
+)
 from elbowroom.virtual.effects import HOSTS
 from elbowroom.virtual.request_calibration import scaled
 from elbowroom.virtual.requests import Requests, Simulate
@@ -70,25 +77,7 @@ FREQUENCIES = "a virtual machine has no frequencies"
 GENERIC = "generic: medians of the nine published machines, not measured on this one"
 
 
-class CacheLayout(NamedTuple):
-    """Caches as (level, bytes, cores that share one), 0 for all cores of the socket; hardware threads."""
-
-    caches: tuple[tuple[int, int, int], ...]
-    threads: int = 2
-    siblings: Literal["machine", "socket"] = "machine"
-
-
-_ROME = CacheLayout(((1, 32 << 10, 1), (2, 512 << 10, 1), (3, 16 << 20, 4)))
-PROCESSORS = {
-    # AMD and Cavium: figures C.1, C.4 and C.10 of the thesis; Intel: its product pages.
-    "EPYC 7502": _ROME,
-    "EPYC 7452": _ROME,
-    "Gold 6130": CacheLayout(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 22 << 20, 0))),
-    "Gold 6140": CacheLayout(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 25_344 << 10, 0))),
-    "Gold 6240": CacheLayout(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 25_344 << 10, 0))),
-    "E5-2690v4": CacheLayout(((1, 32 << 10, 1), (2, 256 << 10, 1), (3, 35 << 20, 0))),
-    "ThunderX2": CacheLayout(((1, 32 << 10, 1), (2, 256 << 10, 1), (3, 32 << 20, 0)), 4, "socket"),
-}
+UNKNOWN = Processor((), 0, 0.0, 0.0)
 NO_THREADS = {"billy"}
 """Appendix C calls hyperthreading enabled, its figure C.1 and section 6.3.1 say otherwise."""
 
@@ -96,9 +85,7 @@ NO_THREADS = {"billy"}
 def of_name(name: str) -> Definition:
     """The published machine of that name; UsageError lists near ones."""
     machine = published.load(name)
-    processor = next(
-        (facts for key, facts in PROCESSORS.items() if key in machine.processor), CacheLayout(())
-    )
+    processor = processor_of(machine.processor) or UNKNOWN
     clock = re.search(r"([\d.]+) GHz", machine.processor)
     threads = processor.threads if machine.hyperthreading and name not in NO_THREADS else 1
     return Definition(

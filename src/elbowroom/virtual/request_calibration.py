@@ -8,7 +8,7 @@ and their rate, links between sockets.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -22,7 +22,7 @@ from elbowroom.virtual.credits import (
     LOOSE_LINK,
     LOOSE_UPLINK,
 )
-from elbowroom.virtual.definition import Definition
+from elbowroom.virtual.definition import Definition, Processor, processor_of
 from elbowroom.virtual.request_node import LINE, SimulatedNode
 from elbowroom.virtual.requests import (
     Moment,
@@ -33,32 +33,6 @@ from elbowroom.virtual.requests import (
     machine,
 )
 
-
-class MemorySystem(NamedTuple):
-    """What is published: memory channels of a socket, their peak (MB/s each), the links to the other socket
-    (MB/s each direction), and whether stores saturate a socket's fabric before its controllers.
-    """
-
-    channels: int
-    channel: float
-    link: float
-    narrow: bool = False
-
-
-_ROME = MemorySystem(8, 25_600, 128_000, narrow=True)
-PROCESSORS = {
-    # Channels and their rate: product pages. Links: two UPI of 10.4 GT/s or two QPI of 9.6 GT/s, 2 B wide
-    # (most two-socket boards wire two); four xGMI-2 of 16 lanes at 16 GT/s; CCPI2 of 600 Gb/s. Rome's fabric
-    # takes 32 B of loads but 16 B of stores a cycle from each chiplet, so stores do not reach what the
-    # controllers can.
-    "EPYC 7502": _ROME,
-    "EPYC 7452": _ROME,
-    "Gold 6130": MemorySystem(6, 21_333, 41_600),
-    "Gold 6140": MemorySystem(6, 21_333, 41_600),
-    "Gold 6240": MemorySystem(6, 23_467, 41_600),
-    "E5-2690v4": MemorySystem(4, 19_200, 38_400),
-    "ThunderX2": MemorySystem(8, 21_333, 75_000),
-}
 UNKNOWN_CHANNELS = 6
 
 STORE_EFFICIENCY, LOAD_EFFICIENCY = 0.6, 0.85
@@ -97,7 +71,7 @@ def scaled(definition: Definition, simulate: Simulate) -> SimulatedNode:
 
 @cache
 def _scaled(definition: Definition, simulate: Simulate) -> SimulatedNode:
-    facts = next((one for key, one in PROCESSORS.items() if key in definition.processor), None)
+    facts = processor_of(definition.processor)
     node = _memory(_unscaled(definition), definition, facts, simulate)
     if definition.remote is not None:
         node = _remote(node, definition.remote, facts, simulate)
@@ -174,7 +148,7 @@ def _saturated(p: Parameters, cores: int) -> bool:
 
 
 def _memory(
-    node: SimulatedNode, definition: Definition, facts: MemorySystem | None, simulate: Simulate
+    node: SimulatedNode, definition: Definition, facts: Processor | None, simulate: Simulate
 ) -> SimulatedNode:
     """Channels as the processor has them; controllers, or the socket's fabric, so that all cores alone reach
     what was published.
@@ -200,7 +174,7 @@ def _memory(
 
 
 def _remote(
-    node: SimulatedNode, remote: Parameters, facts: MemorySystem | None, simulate: Simulate
+    node: SimulatedNode, remote: Parameters, facts: Processor | None, simulate: Simulate
 ) -> SimulatedNode:
     """The link as the processor has it. If all cores alone come near that, it is what they saturate; if they
     reach less, their lines cost more where local ones saturate.

@@ -12,6 +12,7 @@ import msgspec
 from elbowroom.draw.figure import Axis, Figure, Series, Side
 from elbowroom.models.curves import Shape
 from elbowroom.models.figures import CORES, VIRTUAL
+from elbowroom.quantities import plural
 from elbowroom.virtual.request_node import PARAMETERS, Parameter, SimulatedNode
 
 
@@ -158,19 +159,14 @@ def who(onset: LossOnset, curve: SimulatedCurve) -> str:
         row = next(row for row in curve.rows if row.n == onset.comp_from)
         worse = "computation" if row.comp_kept < row.comm_kept else "communication"
         return (
-            f"both from {count_cores(row.n)} on, {worse} more of it (computation keeps {row.comp_kept:.2f}, "
-            f"communication {row.comm_kept:.2f} there)"
+            f"both from {plural(row.n, 'core')} on, {worse} more of it (computation keeps "
+            f"{row.comp_kept:.2f}, communication {row.comm_kept:.2f} there)"
         )
     other = "communication" if onset.first == "computation" else "computation"
     later = onset.comm_from if onset.first == "computation" else onset.comp_from
     never = f"{other} never" if later is None else f"{other} from {later} on"
     first = onset.comp_from if onset.first == "computation" else onset.comm_from
-    return f"{onset.first}, from {count_cores(first)} on; {never}"
-
-
-def count_cores(n: int | None) -> str:
-    """`1 core`, `2 cores`."""
-    return "1 core" if n == 1 else f"{n} cores"
+    return f"{onset.first}, from {plural(first or 0, 'core')} on; {never}"
 
 
 class Simulated(NamedTuple):

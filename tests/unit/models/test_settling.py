@@ -7,9 +7,16 @@ import pytest
 from numpy.typing import NDArray
 
 from elbowroom.models.flow.least_squares import settle
+from elbowroom.models.flow.prior import Prior
 
 Array = NDArray[np.float64]
 WIDE = (np.array([-10.0, -10.0]), np.array([10.0, 10.0]))
+
+
+def prior(bounds: tuple[Array, Array]) -> Prior:
+    """Normal around 0 with a standard deviation of 1."""
+    low, high = bounds
+    return Prior(names=("a", "b"), centre=np.zeros(2), width=np.ones(2), low=low, high=high)
 
 
 def settled(
@@ -20,9 +27,7 @@ def settled(
     values = np.array(measured)
     return settle(
         begin,
-        np.zeros(2),
-        np.ones(2),
-        WIDE,
+        prior(WIDE),
         predicted,
         values,
         np.full(len(values), error),
@@ -57,6 +62,6 @@ def test_draws_stay_inside_their_bounds() -> None:
     low, high = np.array([-0.1, -0.1]), np.array([0.1, 0.1])
     far = np.array([3.0, 0.0])
     begin = rng.standard_normal((50, 2))
-    found = settle(begin, far * 0, far * 0 + 1, (low, high), lambda points: points, far, far * 0 + 0.1, rng)
+    found = settle(begin, prior((low, high)), lambda points: points, far, far * 0 + 0.1, rng)
     assert (found >= low).all()
     assert (found <= high).all()

@@ -24,20 +24,21 @@ from elbowroom.models.flow.law import INDEX, NAMES, Array
 from elbowroom.models.flow.least_squares import (
     BOTH_SOCKETS,
     LEAST_NOISE,
+    FitProblem,
     Linear,
     Minimum,
     as_bands,
     by_side,
     discrepancy,
-    jacobian,
-    linear,
+    linear_at,
     settle,
+    shown_errors,
     solve,
     spread_of,
 )
 from elbowroom.models.flow.loads import PreparedLoads, evaluate, prepare
 from elbowroom.models.flow.part import FlowPart, LoadPart
-from elbowroom.models.flow.prior import KERNEL, PATTERN, Prior, decode, encode, load_prior, prior, questions
+from elbowroom.models.flow.prior import KERNEL, PATTERN, decode, encode, load_prior, prior, questions
 from elbowroom.models.load import NORMAL_90, Load, LoadRow, load_at, load_of
 
 DRAWS = 48
@@ -48,9 +49,6 @@ FIRST_ERROR = 0.01
 
 ERRORS = (0.004, 0.1)
 """Bounds of the error of one value in the last fit: below, the priors would no longer count."""
-
-NORMAL_HALF = 0.6744897501960817
-"""Median of the absolute value of a standard normal variable."""
 
 SURE_WIDTHS = {"root": 0.2}
 """Widths of priors behind intervals, where those of the fit are wider than machines differ."""
@@ -75,7 +73,7 @@ OWN_EFFORT = _Effort(25, 80, 3, 40)
 LOAD_EFFORT = _Effort(60, 60, 0, 60)
 
 
-class _FlowProblem(msgspec.Struct, frozen=True):
+class _FlowProblem(FitProblem, frozen=True, kw_only=True):
     """N loads, the logarithms `logs` of the measured values, where `known` (4 + C, N), of STREAMS and of up
     to C copies, and the coordinates that are fitted to them: those of `before`, of which the first `own` are
     FLOW's parameters, all or none; `base` (B, P): these, where they are none. `group` (N,): rows of 0 and of
@@ -85,9 +83,7 @@ class _FlowProblem(msgspec.Struct, frozen=True):
 
     loads: tuple[Load, ...]
     prepared: PreparedLoads
-    logs: Array
     known: NDArray[np.bool_]
-    before: Prior
     own: int
     group: NDArray[np.intp]
     base: Array = np.zeros((1, 0))
@@ -168,7 +164,7 @@ def fit(
     problem = _load_problem(flow, curves, own, rows, intensity)
     best = _best(problem, _starts(problem, flow), LOAD_EFFORT)
     kind = problem.stream + 4 * problem.of_values(problem.group)
-    errors = _errors(problem, best, kind, noise=_noise(flow, curves))
+    errors = linear_at(problem, best, kind, noise=_noise(flow, curves))
     draws = _draws(problem, best, errors, np.array(flow.draws), LOAD_EFFORT, seed)
     table = np.concatenate([best[None], _ends(problem, best, errors), draws])
     if own:
@@ -213,7 +209,7 @@ def _of_situations(curves: Curves, seed: int) -> FlowPart:
     local, remote = (problem.of_values(count > 0) for count in (runs.local, runs.remote))
     # How far off: the runs' noise from communication alone, where the model cannot be wrong; what is more
     # than noise in each stream, freed of what a value decided itself in the fit, is the model's discrepancy.
-    errors = _errors(sure, best, problem.stream, more=np.where(local & remote, BOTH_SOCKETS, 0.0))
+    errors = linear_at(sure, best, problem.stream, more=np.where(local & remote, BOTH_SOCKETS, 0.0))
     discrepancies = by_side(errors, problem.stream, local, remote)
     draws = _draws(sure, best, errors, np.zeros((DRAWS, 0)), OWN_EFFORT, seed)
     values, low, high, *drawn = _tuples(np.concatenate([best[None], _ends(sure, best, errors), draws]), NAMES)
@@ -247,25 +243,9 @@ def _best(problem: _FlowProblem, starts: Sequence[Array], effort: _Effort) -> Ar
     tried = sorted((fitted(start, error, effort.short) for start in starts), key=lambda item: item.cost)
     finalists = [fitted(item.point, error, effort.long) for item in tried[: effort.finalists]]
     point = min(finalists or tried, key=lambda item: item.cost).point
-    missed, group = problem.predicted(point[None])[0] - problem.logs, problem.of_values(problem.group)
-    for chosen in (group == 0, group == 1):
-        if chosen.any():
-            error[chosen] = np.clip(np.median(np.abs(missed[chosen])) / NORMAL_HALF, *ERRORS)
-    return fitted(point, error, effort.long).point
-
-
-def _errors(
-    problem: _FlowProblem,
-    point: Array,
-    kind: NDArray[np.intp],
-    *,
-    more: Array | float = 0.0,
-    noise: float | None = None,
-) -> Linear:
-    """How far off the fit is; values of one kind are off alike."""
     missed = problem.predicted(point[None])[0] - problem.logs
-    slopes = jacobian(problem.predicted, point)
-    return linear(missed, slopes, kind, problem.before.width, more=more, noise=noise)
+    error = shown_errors(missed, problem.of_values(problem.group), error, ERRORS)
+    return fitted(point, error, effort.long).point
 
 
 def _ends(problem: _FlowProblem, point: Array, errors: Linear) -> Array:
@@ -289,9 +269,7 @@ def _draws(
     part, chosen = problem.part(kept), problem.of_values(kept)
     return settle(
         point + spread,
-        problem.before.centre,
-        problem.before.width,
-        (problem.before.low, problem.before.high),
+        problem.before,
         msgspec.structs.replace(part, base=base).predicted,
         part.predicted(point[None])[0],
         errors.scale[chosen] * np.sqrt(chosen.mean()),

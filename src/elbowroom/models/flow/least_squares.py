@@ -82,6 +82,30 @@ def solve(
     return Minimum(np.asarray(best.x, dtype=float), float(best.cost))
 
 
+NORMAL_HALF = 0.6744897501960817
+"""Median of the absolute value of a standard normal variable."""
+
+
+class FitProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """What is fitted: `logs` of the measured values (V,), by coordinates of which `before` is believed."""
+
+    logs: Array
+    before: Prior
+
+    def predicted(self, points: Array) -> Array:
+        """The model's logarithms at the measured values, (D, V), for coordinates (D, P)."""
+        raise NotImplementedError
+
+
+def shown_errors(missed: Array, groups: NDArray[np.intp], first: Array, bounds: tuple[float, float]) -> Array:
+    """Relative errors (V,) as the residuals of each group show them, within bounds; `first` elsewhere."""
+    error = first.copy()
+    for group in np.unique(groups):
+        chosen = groups == group
+        error[chosen] = np.clip(np.median(np.abs(missed[chosen])) / NORMAL_HALF, *bounds)
+    return error
+
+
 LEAST_NOISE = 5e-4
 """Relative; of runs without any, for instance of a virtual machine."""
 
@@ -155,6 +179,20 @@ def linear(
     return Linear(covariance=covariance, scale=scale, free=free, own=own, noise=float(known))
 
 
+def linear_at(
+    problem: FitProblem,
+    point: Array,
+    kind: NDArray[np.intp],
+    *,
+    more: Array | float = 0.0,
+    noise: float | None = None,
+) -> Linear:
+    """The linear approximation of a problem around its best coordinates."""
+    missed = problem.predicted(point[None])[0] - problem.logs
+    slopes = jacobian(problem.predicted, point)
+    return linear(missed, slopes, kind, problem.before.width, more=more, noise=noise)
+
+
 def discrepancy(errors: Linear, chosen: NDArray[np.bool_], stream: NDArray[np.intp]) -> Bands:
     """What is more than noise in the chosen values, by stream."""
     known = (NOISE_MARGIN * errors.noise) ** 2
@@ -201,23 +239,20 @@ OUTLIER = 3.0
 
 def settle(
     begin: Array,
-    centre: Array,
-    width: Array,
-    bounds: tuple[Array, Array],
-    predicted: Callable[[Array], Array],
+    before: Prior,
+    predicted: Predicted,
     measured: Array,
     error: Array,
     rng: np.random.Generator,
 ) -> Array:
     """The draws (D, P) moved to where each fits its own noise and its own prior's centre.
 
-    `predicted` gives (D, V) for coordinates (D, P); `measured` and `error` (V,); the prior is normal around
-    `centre` with `width` (P,), inside `bounds`.
+    `predicted` gives (D, V) for coordinates (D, P); `measured` and `error` (V,).
     """
     draws, unknowns = begin.shape
-    low, high = bounds
+    low, high, width = before.low, before.high, before.width
     wanted = measured + error * rng.standard_normal((draws, len(measured)))
-    belief = centre + width * rng.standard_normal((draws, unknowns))
+    belief = before.centre + width * rng.standard_normal((draws, unknowns))
 
     def missed(points: Array, targets: Array, beliefs: Array) -> Array:
         data = (predicted(points) - targets) / error

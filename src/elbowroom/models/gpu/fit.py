@@ -20,7 +20,7 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.models.flow.law import Array
-from elbowroom.models.flow.least_squares import Linear, jacobian, linear, settle, solve, spread_of
+from elbowroom.models.flow.least_squares import linear_at, settle, solve, spread_of
 from elbowroom.models.flow.prior import Prior, decode
 from elbowroom.models.gpu.case import DeviceCase, check_case
 from elbowroom.models.gpu.law import Cases, arrays
@@ -237,13 +237,12 @@ def _believed(before: Prior, rng: np.random.Generator) -> _Posterior:
 
 def _fitted(samples: Sequence[GpuSample], sms: int, before: Prior, rng: np.random.Generator) -> _Posterior:
     victims, problem, best = TileSearch(samples, sms, before).fitted()
-    errors = _errors(problem, best)
+    spreads = [value for item in problem.samples for value in item.spread if value is not None]
+    noise = max(float(np.median(spreads)) if spreads else 0.0, LEAST_NOISE)
+    errors = linear_at(problem, best, groups_of(problem), noise=noise)
     spread = rng.standard_normal((DRAWS, len(best))) @ np.linalg.cholesky(errors.covariance).T
-    bounds = (before.low, before.high)
-    draws = settle(
-        np.clip(best + spread, *bounds), before.centre, before.width, bounds, problem.predicted,
-        problem.predicted(best[None])[0], errors.scale, rng,
-    )  # fmt: skip
+    measured = problem.predicted(best[None])[0]
+    draws = settle(best + spread, before, problem.predicted, measured, errors.scale, rng)
     law = np.exp(kept_of(problem, best)).tolist()
     return _Posterior(
         best=best,
@@ -274,14 +273,6 @@ def _measured(item: GpuSample, law: float, noise: float) -> MeasuredCase:
         mover_together=item.mover_together,
         law=law,
     )
-
-
-def _errors(problem: Problem, best: Array) -> Linear:
-    missed = problem.predicted(best[None])[0] - problem.logs
-    spreads = [value for item in problem.samples for value in item.spread if value is not None]
-    noise = max(float(np.median(spreads)) if spreads else 0.0, LEAST_NOISE)
-    slopes = jacobian(problem.predicted, best)
-    return linear(missed, slopes, groups_of(problem), problem.before.width, noise=noise)
 
 
 def _mover_discrepancy(problem: Problem, best: Array) -> float:

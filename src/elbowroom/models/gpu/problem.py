@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from elbowroom.models.flow.law import Array
-from elbowroom.models.flow.least_squares import solve
+from elbowroom.models.flow.least_squares import FitProblem, shown_errors, solve
 from elbowroom.models.flow.prior import Prior, around, decode
 from elbowroom.models.gpu.case import LINKS
 from elbowroom.models.gpu.law import PARAMETERS, Cases, link_name, rates
@@ -179,22 +179,17 @@ ERRORS = (0.003, 0.3)
 AGAIN = 12
 """Evaluations of a fit that begins near its end."""
 
-OUTLIERS = 0.6744897501960817
-"""Median of the absolute value of a standard normal variable."""
-
 KEPT, ALONE, TOGETHER, TRIAD = 0, 1, 2, 3
 """Kinds of values: what the victim keeps, the mover's rates, a triad's rate alone."""
 
 
-class Problem(msgspec.Struct, frozen=True):
+class Problem(FitProblem, frozen=True, kw_only=True):
     """Samples as the fit takes them: logarithms `logs` of what was measured, each of the kind `kind` (KEPT,
     ALONE, TOGETHER, TRIAD) and of the sample `row`.
     """
 
     samples: tuple[GpuSample, ...]
     cases: Cases
-    before: Prior
-    logs: Array
     kind: Any
     row: Any
 
@@ -269,18 +264,9 @@ def first_errors(problem: Problem) -> Array:
 
 def refit(problem: Problem, start: Array) -> Array:
     """The best coordinates from one start, with errors as that start shows them."""
-    error = scales(problem, problem.predicted(start[None])[0] - problem.logs)
+    missed = problem.predicted(start[None])[0] - problem.logs
+    error = shown_errors(missed, groups_of(problem), first_errors(problem), ERRORS)
     return solve(problem.predicted, problem.logs, problem.before, start, error, AGAIN).point
-
-
-def scales(problem: Problem, missed: Array) -> Array:
-    """Relative errors as the residuals show them, by what disturbs the victim, and of rates by kind."""
-    error, groups = first_errors(problem), groups_of(problem)
-    for group in range(1 + max(groups.tolist())):
-        chosen = groups == group
-        if chosen.any():
-            error[chosen] = np.clip(np.median(np.abs(missed[chosen])) / OUTLIERS, *ERRORS)
-    return error
 
 
 def groups_of(problem: Problem) -> Any:

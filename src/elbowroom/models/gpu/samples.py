@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast, get_args, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.models.gpu.case import LINKS, ON_DEVICE, DeviceCase, Direction, First, Mover, Victim, ordered
+from elbowroom.models.gpu.case import LINKS, ON_DEVICE, DeviceCase, ordered
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Interval, Side, Summary
 from elbowroom.stats.signed_ranks import NORMAL_95
@@ -152,22 +152,10 @@ def _sample(item: PointResult, workload: GpuWorkload) -> GpuSample:
 
 def case_of(workload: GpuWorkload) -> DeviceCase:
     """The case of a workload; `shape` where it has one."""
-    case = DeviceCase(
-        victim=cast(Victim, _word(workload.victim, get_args(Victim))),
-        mover=cast(Mover, _word(workload.mover, get_args(Mover))),
-        direction=cast(Direction, _word(workload.direction, get_args(Direction))),
-        sms=workload.sms,
-        pace_mb_s=float(workload.pace_mb_s),
-        node=workload.node,
-        first=cast(First, _word(workload.first or "mover", get_args(First))),
-        shape=tuple(getattr(workload, "shape", ())) if workload.victim == "gemm" else (),
-    )
-    return ordered(case)
-
-
-def _word(value: str, words: Sequence[str]) -> str:
-    assert value in words, value
-    return value
+    fields = {name: getattr(workload, name) for name in ("victim", "mover", "direction", "sms", "node")}
+    fields |= {"pace_mb_s": float(workload.pace_mb_s), "first": workload.first or "mover"}
+    shape = tuple(getattr(workload, "shape", ())) if workload.victim == "gemm" else ()
+    return ordered(msgspec.convert(fields | {"shape": shape}, DeviceCase))
 
 
 def traffic(case: DeviceCase, alone: float, unit: str) -> float:
