@@ -60,7 +60,6 @@ class MeasuredCollective(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     @property
     def way(self) -> Way:
-        """What distinguishes it from the others."""
         return self.form, self.progress
 
 

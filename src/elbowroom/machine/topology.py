@@ -91,7 +91,6 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def packages(self) -> int:
-        """Number of sockets."""
         return len({core.package for core in self.cores})
 
     @property

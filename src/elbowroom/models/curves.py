@@ -35,12 +35,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nodes(self) -> int:
-        """Number of NUMA nodes."""
         return sum(nodes for _, nodes in self.of_sockets)
 
     @property
     def cores(self) -> int:
-        """Number of cores."""
         return sum(cores for cores, _ in self.of_sockets)
 
     @property

@@ -91,7 +91,6 @@ class Applications(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def names(self) -> tuple[str, ...]:
-        """In the order of the file."""
         return tuple(self.apps)
 
     def place(self, mode: Mode) -> tuple[int, int]:

@@ -10,11 +10,8 @@ import msgspec
 from elbowroom.documents import encode
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
-from elbowroom.models.gpu.case import LINKS, decode, holds_cases, over_counts
-from elbowroom.models.gpu.case import DeviceCase as DeviceCase
-from elbowroom.models.gpu.case import parse_shape as parse_shape
-from elbowroom.models.gpu.model import GpuModel, penalty_table
-from elbowroom.models.gpu.model import GpuPrediction as GpuPrediction
+from elbowroom.models.gpu.case import LINKS, DeviceCase, decode, holds_cases, over_counts
+from elbowroom.models.gpu.model import GpuModel, GpuPrediction, penalty_table
 from elbowroom.models.load import Copy, parse_copy
 from elbowroom.models.registry import accelerator
 from elbowroom.verbs.model_file import Model

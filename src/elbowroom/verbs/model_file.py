@@ -22,27 +22,14 @@ from elbowroom.models import figures, published
 from elbowroom.models import load as load_file
 from elbowroom.models.base import MeasuredCases
 from elbowroom.models.copy_rows import base_of, copy_rows
-from elbowroom.models.curves import Shape as Shape
-from elbowroom.models.curves import Situation
-from elbowroom.models.document import Calibration as Calibration
+from elbowroom.models.curves import Shape, Situation
 from elbowroom.models.evaluate import NO_CONTENTION, ErrorTable, evaluate_document
-from elbowroom.models.evaluate import Errors as Errors
-from elbowroom.models.flow.part import FlowParameter as FlowParameter
-from elbowroom.models.flow.part import FlowPart as FlowPart
 from elbowroom.models.gpu.samples import links, samples
-from elbowroom.models.load import Computing as Computing
-from elbowroom.models.load import Load as Load
-from elbowroom.models.load import LoadPrediction as LoadPrediction
-from elbowroom.models.load import Messages as Messages
-from elbowroom.models.load import Prediction as Prediction
-from elbowroom.models.load import parse_copy as parse_copy
-from elbowroom.models.load import parse_group as parse_group
+from elbowroom.models.load import Load, LoadPrediction, Prediction
 from elbowroom.models.predict import FittedModel, chosen, situations
 from elbowroom.models.published import of_published
 from elbowroom.models.registry import fitted_models
 from elbowroom.models.run_data import collect, layout_of
-from elbowroom.models.threshold.law import Parameters as Parameters
-from elbowroom.models.threshold.law import ThresholdPart as ThresholdPart
 from elbowroom.models.threshold.law import side
 from elbowroom.quantities import plural
 from elbowroom.store.models import read_model, write_model

@@ -12,22 +12,16 @@ from elbowroom.cli.console import console, new_table, print_wrapped, styled
 from elbowroom.quantities import format_size, number, plural
 
 if TYPE_CHECKING:
+    from elbowroom.models.curves import Shape
+    from elbowroom.models.document import Calibration
+    from elbowroom.models.evaluate import Errors
+    from elbowroom.models.flow.part import FlowParameter, FlowPart
     from elbowroom.models.gpu.kind import GpuErrorTable
+    from elbowroom.models.gpu.model import GpuPrediction
+    from elbowroom.models.load import LoadPrediction, Prediction
+    from elbowroom.models.threshold.law import Parameters, ThresholdPart
     from elbowroom.stats.interval import Interval
-    from elbowroom.verbs.gpu_models import GpuPrediction
-    from elbowroom.verbs.model_file import (
-        Calibration,
-        Errors,
-        Evaluation,
-        FlowParameter,
-        FlowPart,
-        LoadPrediction,
-        Model,
-        Parameters,
-        Prediction,
-        Shape,
-        ThresholdPart,
-    )
+    from elbowroom.verbs.model_file import Evaluation, Model
 
 
 UNITS = {

@@ -29,7 +29,7 @@ from elbowroom.verbs.model_tables import print_flags, shape_line, span
 from elbowroom.verbs.run_options import MODEL, out_option
 
 if TYPE_CHECKING:
-    from elbowroom.verbs.gpu_models import GpuPrediction
+    from elbowroom.models.gpu.model import GpuPrediction
     from elbowroom.verbs.model_file import Model
 
 BEYOND = ("intensity", "direction", "comm_threads", "group", "copy", "load")

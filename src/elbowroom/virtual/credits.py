@@ -81,7 +81,6 @@ class Credits(Truth):
 
     @property
     def resources(self) -> dict[str, Resource]:
-        """Every shared resource by name."""
         return dict(self._resources)
 
     def streams(self, situation: Situation) -> Streams:

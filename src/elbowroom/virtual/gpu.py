@@ -71,7 +71,6 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def sms(self) -> int:
-        """All SMs."""
         return SMS_OF_UNIT * sum(self.gpcs)
 
     @property
@@ -137,7 +136,6 @@ class GpuSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def holds(self) -> int:
-        """SMs that it holds."""
         return self.sms if self.kind in ("sm_idle", "sm_copy") else 0
 
     @property
@@ -147,7 +145,6 @@ class GpuSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def way(self) -> str:
-        """The direction of a copy."""
         return self.direction or DIRECTIONS.get(self.kind, ("",))[0]
 
     @property

@@ -78,7 +78,6 @@ class Partitions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def volumes(self) -> tuple[Volumes, ...]:
-        """Of all meshes."""
         return tuple(item for mesh in self.meshes for item in mesh.volumes)
 
 

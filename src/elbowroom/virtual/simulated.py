@@ -77,12 +77,10 @@ class SimulatedRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def comp_kept(self) -> float:
-        """Together over alone."""
         return self.comp_together / self.comp_alone
 
     @property
     def comm_kept(self) -> float:
-        """Together over alone."""
         return self.comm_together / self.comm_alone
 
     def latency(self, *names: str) -> Latency | None:

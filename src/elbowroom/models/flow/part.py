@@ -70,7 +70,6 @@ class LoadPart(FittedParameters, frozen=True, kw_only=True):
 
     @property
     def parameters(self) -> tuple[FlowParameter, ...]:
-        """The parameters with interval, unit and meaning."""
         return described(self, [meaning(name, self.switches) for name in self.names])
 
 
@@ -85,7 +84,6 @@ class FlowPart(FittedParameters, frozen=True, kw_only=True):
 
     @property
     def parameters(self) -> tuple[FlowParameter, ...]:
-        """The parameters with interval, unit and meaning."""
         return described(self, [PARAMETERS[INDEX[name]] for name in self.names])
 
     @property

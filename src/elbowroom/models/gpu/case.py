@@ -72,7 +72,6 @@ class DeviceCase(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
     @property
     def victim_text(self) -> str:
-        """The victim for people."""
         return f"{self.victim} {'x'.join(map(str, self.shape))}" if self.shape else self.victim
 
     @property

@@ -86,7 +86,6 @@ class GpuPart(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parameters(self) -> tuple[FlowParameter, ...]:
-        """The parameters with interval, unit and meaning."""
         return described(self, [meaning(name) for name in self.names])
 
     @property

@@ -63,7 +63,6 @@ class OverlappedStep(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def naive_sum(self) -> float:
-        """One after the other."""
         return self.t_comp + self.t_comm
 
     @property
