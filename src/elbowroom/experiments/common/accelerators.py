@@ -4,7 +4,7 @@ contrast, and their table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from elbowroom.draw.figure import TextTable
 from elbowroom.errors import UsageError
 from elbowroom.experiments.common.points import point_of
+from elbowroom.experiments.common.tables import Column, Row, table
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, metric_of
@@ -19,6 +20,7 @@ from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import find
 from elbowroom.points.gpu import GpuCase
 from elbowroom.points.point import Note, Point
+from elbowroom.results.curves import affected
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Kept, WithInterval
 
@@ -196,6 +198,16 @@ def percent(kept: Kept | None) -> str:
     return f"{100 * kept.value:.1f} ±{100 * max(kept.value - kept.low, kept.high - kept.value):.1f}"
 
 
+def kept_column(name: str, kept_of: Callable[[Row], Kept | None]) -> Column[Row]:
+    """A column of percent kept, which marks what is affected."""
+
+    def hit(row: Row) -> bool:
+        kept = kept_of(row)
+        return kept is not None and affected(kept)
+
+    return Column(name, lambda row: percent(kept_of(row)), marked=hit)
+
+
 def _tenths(share: float) -> str:
     """In percent, without a sign of what rounds to 0."""
     return f"{round(100 * share, 1) + 0.0:.1f}"
@@ -205,18 +217,17 @@ def source_table(sources: Sequence[ContrastSource]) -> TextTable | None:
     """A line for each source; None without any."""
     if not sources:
         return None
-    held = any(item.sms for item in sources)
-    lines = []
-    for item in sources:
-        ends = item.bounds
-        interval = f"{_tenths(ends[0])} to {_tenths(ends[1])}" if ends else "none"
-        k = [str(item.sms or "-")] * held
-        lines.append((item.victim, item.name, *k, _tenths(item.value), interval, item.contrast))
-    columns = ("victim", "source", *["k"] * held, "lost %", "95 %", "contrast")
-    return TextTable(
-        title="Sources of loss, by contrast",
-        columns=columns,
-        rows=tuple(lines),
-        left=(0, 1, len(columns) - 1),
-        legend="Of a difference, the interval has the ends of both; a negative loss is a gain.",
+    columns: tuple[Column[ContrastSource], ...] = (
+        Column("victim", lambda item: item.victim, left=True),
+        Column("source", lambda item: item.name, left=True),
+        Column("k", lambda item: str(item.sms or "-"), shown=any(item.sms for item in sources)),
+        Column("lost %", lambda item: _tenths(item.value)),
+        Column("95 %", _ends_of),
+        Column("contrast", lambda item: item.contrast, left=True),
     )
+    legend = "Of a difference, the interval has the ends of both; a negative loss is a gain."
+    return table("Sources of loss, by contrast", sources, columns, legend=legend)
+
+
+def _ends_of(item: ContrastSource) -> str:
+    return "none" if item.bounds is None else " to ".join(map(_tenths, item.bounds))

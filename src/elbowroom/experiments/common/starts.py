@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from elbowroom.draw.figure import TextTable
+from elbowroom.experiments.common import tables
+from elbowroom.experiments.common.tables import Column
 from elbowroom.quantities import format_size
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import StartVariation
@@ -69,25 +71,21 @@ def table(points: Sequence[PointResult]) -> TextTable | None:
     named = sorted(variations(points), key=lambda item: -item[3].between)
     if not named:
         return None
-    rows = tuple(
-        (
-            f"{point.kernel} n={point.n} {format_size(point.size)}",
-            side,
-            name,
-            f"{item.between:.2%}",
-            f"{item.within:.2%}",
-            f"{item.share:.0%}",
-            item.text(".0%") if item.bounds is not None else "",
-        )
-        for point, side, name, item in named[:MOST_ROWS]
+    columns: tuple[Column[Named], ...] = (
+        Column("point", lambda row: f"{row[0].kernel} n={row[0].n} {format_size(row[0].size)}", left=True),
+        Column("side", lambda row: row[1], left=True),
+        Column("value", lambda row: row[2], left=True),
+        Column("between", lambda row: f"{row[3].between:.2%}"),
+        Column("within", lambda row: f"{row[3].within:.2%}"),
+        Column("share", lambda row: f"{row[3].share:.0%}"),
+        Column("95 %", lambda row: row[3].text(".0%") if row[3].bounds is not None else ""),
     )
-    others = len(named) - len(rows)
-    return TextTable(
-        title="Variation between starts of the program",
-        columns=("point", "side", "value", "between", "within", "share", "95 %"),
-        rows=rows,
-        left=(0, 1, 2),
-        below=(f"The {others} other values vary less between starts.",) if others else (),
+    others = len(named) - MOST_ROWS
+    return tables.table(
+        "Variation between starts of the program",
+        named[:MOST_ROWS],
+        columns,
+        below=(f"The {others} other values vary less between starts.",) if others > 0 else (),
         legend=(
             "between, within: standard deviation between starts, and between repetitions of one start; "
             "share: of the variance that is between starts."

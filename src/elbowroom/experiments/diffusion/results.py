@@ -13,6 +13,7 @@ from elbowroom.draw.figure import TextTable
 from elbowroom.errors import UsageError
 from elbowroom.experiments import ring
 from elbowroom.experiments.common.sentences import Values, nothing
+from elbowroom.experiments.common.tables import Column, rounded, table
 from elbowroom.experiments.diffusion import figures
 from elbowroom.experiments.diffusion.points import NAME
 from elbowroom.experiments.diffusion.steps import (
@@ -173,74 +174,78 @@ def tables_of_rows(
     )
 
 
-def _steps_table(table: Sequence[StepRow], source: str, shown: tuple[str, ...]) -> TextTable:
+NODES: tuple[Column[StepRow], ...] = (
+    Column("nodes", lambda row: str(row.nodes)),
+    Column("k", lambda row: str(row.comm_threads)),
+)
+
+
+def _steps_table(every: Sequence[StepRow], source: str, shown: tuple[str, ...]) -> TextTable:
     what = "Steps of a simulated cluster" if source == "simulated" else "Steps"
-    cells = []
-    for row in table:
-        step, real = row.step, row.measured
-        parts = (step.t_comp, step.comp_contended, step.t_comm, step.comm_contended, row.separator)
-        times = [*(_ms(value, 3) for value in parts), _ms(row.predicted), _ms(real.median)]
-        cells.append((str(row.nodes), str(row.comm_threads), *times, _span(real)))
-    return TextTable(
-        title=f"{what}, ms (Langguth 2018, Table II)",
-        columns=("nodes", "k", "T_M", "T_M^C", "T_N", "T_N^C", "sep.", "T_tot", source, "95 %"),
-        rows=tuple(cells),
-        left=(9,),
-        points=shown,
+    columns: tuple[Column[StepRow], ...] = (
+        *NODES,
+        Column("T_M", lambda row: _ms(row.step.t_comp, 3)),
+        Column("T_M^C", lambda row: _ms(row.step.comp_contended, 3)),
+        Column("T_N", lambda row: _ms(row.step.t_comm, 3)),
+        Column("T_N^C", lambda row: _ms(row.step.comm_contended, 3)),
+        Column("sep.", lambda row: _ms(row.separator, 3)),
+        Column("T_tot", lambda row: _ms(row.predicted)),
+        Column(source, lambda row: _ms(row.measured.median)),
+        Column("95 %", lambda row: _span(row.measured), left=True),
     )
+    return table(f"{what}, ms (Langguth 2018, Table II)", every, columns, points=shown)
 
 
-def _span(real: Summary) -> str:
-    return "-" if real.bounds is None else "–".join(_ms(end) for end in real.bounds)
+def _span(real: Summary) -> str | None:
+    return None if real.bounds is None else "–".join(_ms(end) for end in real.bounds)
 
 
-def _performance_table(table: Sequence[StepRow]) -> TextTable:
-    cells = []
-    for row in table:
-        steps = (row.silent, row.measured, row.apart)
-        rates = ("-" if step is None else number(row.node_gflops(step.median), 3) for step in steps)
-        cells.append((str(row.nodes), str(row.comm_threads), *rates))
-    return TextTable(
-        title="Performance of a node, Gflop/s (Langguth 2018, Fig. 9)",
-        columns=("nodes", "k", "no comm.", "overlap", "apart"),
-        rows=tuple(cells),
-        left=(),
-        below=(f"{CELL_FLOPS} operations for each cell and step, the separator's included.",),
+def _performance_table(every: Sequence[StepRow]) -> TextTable:
+    def rate(row: StepRow, step: Summary | None) -> str | None:
+        return None if step is None else number(row.node_gflops(step.median), 3)
+
+    columns: tuple[Column[StepRow], ...] = (
+        *NODES,
+        Column("no comm.", lambda row: rate(row, row.silent)),
+        Column("overlap", lambda row: rate(row, row.measured)),
+        Column("apart", lambda row: rate(row, row.apart)),
     )
+    below = (f"{CELL_FLOPS} operations for each cell and step, the separator's included.",)
+    return table("Performance of a node, Gflop/s (Langguth 2018, Fig. 9)", every, columns, below=below)
 
 
-def _errors_table(table: Sequence[StepRow]) -> TextTable:
-    cells = []
-    for row in table:
-        one_by_one = "-" if row.apart is None else _ms(row.apart.median)
-        saved = "-" if row.saved is None else f"{row.saved:+.1%}" + "?" * (not row.sure)
-        steps = (_ms(row.silent.median), one_by_one, _ms(row.measured.median), saved)
-        errors = (f"{row.error(rival):+.1%}" for rival in PREDICTIONS)
-        cells.append((str(row.nodes), str(row.comm_threads), *steps, *errors))
+def _saved(row: StepRow) -> str | None:
+    return None if row.saved is None else f"{row.saved:+.1%}" + "?" * (not row.sure)
+
+
+def _errors_table(every: Sequence[StepRow]) -> TextTable:
+    columns: tuple[Column[StepRow], ...] = (
+        *NODES,
+        Column("no comm.", lambda row: _ms(row.silent.median)),
+        Column("apart", lambda row: rounded(row.apart, 4, unit=1e3)),
+        Column("overlap", lambda row: _ms(row.measured.median)),
+        Column(
+            "saved", lambda row: None if row.saved is None else f"{row.saved:+.1%}" + "?" * (not row.sure)
+        ),
+        Column("model", lambda row: f"{row.error('predicted'):+.1%}"),
+        Column("max", lambda row: f"{row.error('naive_max'):+.1%}"),
+        Column("sum", lambda row: f"{row.error('naive_sum'):+.1%}"),
+    )
     legend = (
         "k: communication threads; T_M: a step without communication (no comm.) less its separator (sep.), "
         "which is added to each prediction. Errors: (predicted - overlap) / overlap."
     )
-    return TextTable(
-        title="Errors of the predictions",
-        columns=("nodes", "k", "no comm.", "apart", "overlap", "saved", "model", "max", "sum"),
-        rows=tuple(cells),
-        left=(),
-        legend=legend,
-    )
+    return table("Errors of the predictions", every, columns, legend=legend)
 
 
-def _means_table(table: Sequence[StepRow], source: str) -> TextTable:
-    cells = (
-        (PREDICTIONS[rival], f"{of_measured:.2%}", f"{of_predicted:.2%}")
-        for rival, (of_measured, of_predicted) in mean_errors(table).items()
+def _means_table(every: Sequence[StepRow], source: str) -> TextTable:
+    columns: tuple[Column[tuple[str, tuple[float, float]]], ...] = (
+        Column("prediction", lambda row: PREDICTIONS[row[0]], left=True),
+        Column(f"of the {source}", lambda row: f"{row[1][0]:.2%}"),
+        Column("of the predicted", lambda row: f"{row[1][1]:.2%}"),
     )
-    return TextTable(
-        title="Mean absolute errors",
-        columns=("prediction", f"of the {source}", "of the predicted"),
-        rows=tuple(cells),
-        below=_ratios(table),
-    )
+    means = list(mean_errors(every).items())
+    return table("Mean absolute errors", means, columns, below=_ratios(every))
 
 
 def _ratios(table: Sequence[StepRow]) -> tuple[str, ...]:

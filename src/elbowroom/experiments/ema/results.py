@@ -9,6 +9,7 @@ from typing import Literal
 
 from elbowroom.draw.figure import TextTable
 from elbowroom.experiments.common.sentences import Claim, Values, interval_values, nothing, size_text
+from elbowroom.experiments.common.tables import Column, table
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases, kind_text, region_text, who_text
 from elbowroom.experiments.ema.floors import CacheRegion
@@ -346,7 +347,6 @@ def _pairs(every: Sequence[AccessCase]) -> list[tuple[AccessCase, AccessCase]]:
     ]
 
 
-COLUMNS = ("accesses", "floor", "median", "d1", "d9", "rise", "95 %", "control")
 MEANING = (
     "One-way times in us. floor: the fastest message of a size, median over sizes; rise: of the floor over "
     "the row above; control: the same of the messages without accesses among them."
@@ -360,26 +360,30 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
 
 def _table(case: AccessCase) -> TextTable:
     averages = _averages(case)
-    return TextTable(
-        title=f"{who_text(case)}, {kind_text(case)}, {case.sizes} sizes",
-        columns=COLUMNS,
-        rows=tuple(_cells(case, row) for row in case.regions),
+    columns: tuple[Column[CacheRegion], ...] = (
+        Column("accesses", lambda row: region_text(case, row.name), left=True),
+        Column("floor", lambda row: number(row.floor, 4)),
+        Column("median", lambda row: number(row.median, 4)),
+        Column("d1", lambda row: number(row.d1, 4)),
+        Column("d9", lambda row: number(row.d9, 4)),
+        Column("rise", lambda row: "" if row.rise is None else f"{percent(row.rise.value)}%"),
+        Column("95 %", lambda row: _ends(row.rise)),
+        Column("control", lambda row: _ends(row.control)),
+    )
+    return table(
+        f"{who_text(case)}, {kind_text(case)}, {case.sizes} sizes",
+        case.regions,
+        columns,
         below=(averages,) if averages else (),
         legend=MEANING,
         points=tuple(item.id for item in case.windows),
     )
 
 
-def _cells(case: AccessCase, row: CacheRegion) -> tuple[str, ...]:
-    times = (row.floor, row.median, row.d1, row.d9)
-    rise = ("", "") if row.rise is None else (f"{percent(row.rise.value)}%", _ends(row.rise))
-    control = "" if row.control is None else _ends(row.control)
-    name = region_text(case, row.name)
-    return (name, *(number(time, 4) for time in times), *rise, control)
-
-
-def _ends(estimate: Interval) -> str:
+def _ends(estimate: Interval | None) -> str:
     """Without a plus: the table has 80 columns."""
+    if estimate is None:
+        return ""
     return span(percent(estimate.low).lstrip("+"), percent(estimate.high).lstrip("+"))
 
 

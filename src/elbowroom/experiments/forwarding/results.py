@@ -21,6 +21,7 @@ from elbowroom.experiments.common.sentences import (
     nothing,
     size_text,
 )
+from elbowroom.experiments.common.tables import Column, formatted, rounded, table
 from elbowroom.experiments.forwarding.points import NAME
 from elbowroom.machine.topology import Machine
 from elbowroom.points.broadcasts import Forwarding
@@ -319,13 +320,13 @@ def _over_size(group: Sequence[TreeRow]) -> Figure:
 
 def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001
     """A line for each kernel, number of cores, size and tree."""
-    table = rows(results)
-    if not table:
+    every = rows(results)
+    if not every:
         return ()
-    with_model = any(row.expected is not None for row in table)
+    with_model = any(row.expected is not None for row in every)
     stored = sum(
         row.item.payload.facts.get("stored", 0.0) + row.item.payload.facts.get("bypassed", 0.0)
-        for row in table
+        for row in every
     )
     below = [
         "copies: bytes that the rank forwards over bytes that it receives; passing: both together; lost: "
@@ -335,32 +336,17 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
         below.append(
             f"{stored:.0f} broadcasts came before their receive was posted, and were stored or bypassed."
         )
-    names = ("copies", "comp kept", "comm kept", "passing (MB/s)", "lost (us)", *["model"] * with_model)
-    return (
-        TextTable(
-            title="Computation on a forwarding rank (Swartvagher 2022, 4.4.3)",
-            columns=("kernel", "n", "size", "tree", *names),
-            rows=tuple(_cells(row, with_model) for row in table),
-            left=(0, 3),
-            below=tuple(below),
-        ),
+    columns: tuple[Column[TreeRow], ...] = (
+        Column("kernel", lambda row: row.name, left=True),
+        Column("n", lambda row: str(row.item.n)),
+        Column("size", lambda row: size_text(row.item.size)),
+        Column("tree", lambda row: row.tree, left=True),
+        Column("copies", lambda row: number(row.copies, 3)),
+        Column("comp kept", lambda row: formatted(row.kept, ".2f")),
+        Column("comm kept", lambda row: formatted(row.item.comm.kept, ".2f")),
+        Column("passing (MB/s)", lambda row: rounded(row.passing, 4)),
+        Column("lost (us)", lambda row: rounded(row.lost)),
+        Column("model", lambda row: formatted(row.expected, ".2f"), shown=with_model),
     )
-
-
-def _cells(row: TreeRow, with_model: bool) -> tuple[str, ...]:
-    return (
-        row.name,
-        str(row.item.n),
-        size_text(row.item.size),
-        row.tree,
-        number(row.copies, 3),
-        _share(row.kept),
-        _share(row.item.comm.kept),
-        "-" if row.passing is None else number(row.passing, 4),
-        "-" if row.lost is None else number(row.lost.value, 3),
-        *["-" if row.expected is None else f"{row.expected:.2f}"] * with_model,
-    )
-
-
-def _share(kept: Kept | None) -> str:
-    return "-" if kept is None else f"{kept.value:.2f}"
+    title = "Computation on a forwarding rank (Swartvagher 2022, 4.4.3)"
+    return (table(title, every, columns, below=tuple(below)),)

@@ -4,7 +4,7 @@ and sources of loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -15,8 +15,8 @@ from elbowroom.experiments.common.accelerators import (
     STAND_IN_SENTENCE,
     ContrastSource,
     difference,
+    kept_column,
     loss,
-    percent,
     source_table,
 )
 from elbowroom.experiments.common.panels import CORES, interval_line
@@ -32,12 +32,13 @@ from elbowroom.experiments.common.sentences import (
     size_text,
     suffers,
 )
+from elbowroom.experiments.common.tables import Column, rounded, table
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.kernels import NONE, find
 from elbowroom.points.gpu import GpuCase
 from elbowroom.points.point import running
 from elbowroom.points.streams import stream_of
-from elbowroom.quantities import format_size, number
+from elbowroom.quantities import format_size
 from elbowroom.results.curves import affected, onset
 from elbowroom.results.quiet import STAND_IN
 from elbowroom.results.result import Finding, PointResult
@@ -355,50 +356,53 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
     )
 
 
-def _head(row: CopyRow) -> tuple[str, ...]:
-    node = str(row.node) if row.node >= 0 else "-"
-    return (kernel_name(row.kernel) if row.n else "-", row.direction, format_size(row.bytes), node)
+HEAD: tuple[Column[CopyRow], ...] = (
+    Column("kernel", lambda row: kernel_name(row.kernel) if row.n else None, left=True),
+    Column("copies", lambda row: row.direction, left=True),
+    Column("size", lambda row: format_size(row.bytes)),
+    Column("node", lambda row: str(row.node) if row.node >= 0 else None),
+)
+NODE_LEGEND = f"{KEPT_LEGEND} node: of the pinned buffer."
 
 
 def _cores_table(n: int, group: Sequence[CopyRow]) -> TextTable:
-    lines, marked = [], []
-    for at, row in enumerate(group):
-        alone = "-" if row.copies_alone is None else number(row.copies_alone / 1e3, 3)
-        kepts = [row.of(stream, "AB") for stream in ("copies", "cores")]
-        lines.append((*_head(row), alone, *map(percent, kepts)))
-        marked += [(at, 5 + i) for i, kept in enumerate(kepts) if kept is not None and affected(kept)]
-    return TextTable(
-        title=f"Copies beside {n} computing core{'s' * (n > 1)}: percent kept",
-        columns=("kernel", "copies", "size", "node", "GB/s alone", "copies keep", "cores keep"),
-        rows=tuple(lines),
-        left=(0, 1),
-        marked=tuple(marked),
-        legend=f"{KEPT_LEGEND} node: of the pinned buffer.",
+    columns: tuple[Column[CopyRow], ...] = (
+        *HEAD,
+        Column("GB/s alone", lambda row: rounded(row.copies_alone, unit=1e3)),
+        kept_column("copies keep", lambda row: row.of("copies", "AB")),
+        kept_column("cores keep", lambda row: row.of("cores", "AB")),
     )
+    title = f"Copies beside {n} computing core{'s' * (n > 1)}: percent kept"
+    return table(title, group, columns, legend=NODE_LEGEND)
 
 
 def _stream_table(group: Sequence[CopyRow]) -> TextTable:
     """A line for each stream: what it keeps beside each other one, and beside all."""
-    lines: list[tuple[str, ...]] = []
-    marked: list[tuple[int, int]] = []
-    for row in group:
-        for stream, letter in LETTERS.items():
-            kepts = [row.of(stream, _phase(letter, other)) if other != letter else None for other in "ABC"]
-            kepts.append(row.of(stream, "ABC"))
-            if not any(kepts):
-                continue
-            at = len(lines)
-            lines.append((*_head(row), str(row.n or "-"), stream, *map(percent, kepts)))
-            marked += [(at, 6 + i) for i, kept in enumerate(kepts) if kept is not None and affected(kept)]
-    return TextTable(
-        title="Copies, messages and cores: percent that a stream keeps beside others",
-        columns=("kernel", "copies", "size", "node", "n", "stream", "+cores", "+copies", "+msgs", "all"),
-        rows=tuple(lines),
-        left=(0, 1, 5),
-        marked=tuple(marked),
-        legend=f"{KEPT_LEGEND} node: of the pinned buffer.",
-        points=tuple(row.point for row in group),
+    lines = [
+        (row, stream)
+        for row in group
+        for stream, phases in PHASES.items()
+        if any(row.of(stream, phase) for phase in phases)
+    ]
+
+    def beside(other: str) -> Callable[[tuple[CopyRow, str]], Kept | None]:
+        return lambda line: line[0].of(line[1], _phase(LETTERS[line[1]], other))
+
+    columns: tuple[Column[tuple[CopyRow, str]], ...] = (
+        *(Column(column.name, _of_line(column), left=column.left) for column in HEAD),
+        Column("n", lambda line: str(line[0].n or "-")),
+        Column("stream", lambda line: line[1], left=True),
+        kept_column("+cores", beside("A")),
+        kept_column("+copies", beside("B")),
+        kept_column("+msgs", beside("C")),
+        kept_column("all", lambda line: line[0].of(line[1], "ABC")),
     )
+    title = "Copies, messages and cores: percent that a stream keeps beside others"
+    return table(title, lines, columns, legend=NODE_LEGEND, points=tuple(row.point for row in group))
+
+
+def _of_line(column: Column[CopyRow]) -> Callable[[tuple[CopyRow, str]], str | None]:
+    return lambda line: column.text(line[0])
 
 
 def _phase(one: str, other: str) -> str:

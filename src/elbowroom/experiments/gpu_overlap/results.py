@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -13,12 +13,14 @@ from elbowroom.experiments.common.accelerators import (
     STAND_IN_SENTENCE,
     ContrastSource,
     difference,
+    kept_column,
     loss,
     percent,
     source_table,
 )
 from elbowroom.experiments.common.panels import interval_line
 from elbowroom.experiments.common.sentences import Values, grouped, kept_text, nothing
+from elbowroom.experiments.common.tables import Column, table
 from elbowroom.machine.topology import Machine
 from elbowroom.points.gpu import GpuCase, Holders, Planned, how_held
 from elbowroom.points.point import running
@@ -389,23 +391,18 @@ def _title(row: OverlapRow) -> str:
 
 def _over_sms(group: Sequence[OverlapRow]) -> TextTable:
     """As the published comparison: movers, and the SMs that they hold, in one way."""
-    ks = sorted({row.sms for row in group})
     called = labels(group, ways=False)
-    lines = grouped(group, lambda row: called[row.point])
-    cells, marked = [], []
-    for number, (label, of_line) in enumerate(lines.items()):
-        by_k = {row.sms: row.kept for row in of_line}
-        cells.append((label, *(percent(by_k.get(k)) for k in ks)))
-        kepts = [by_k.get(k) for k in ks]
-        marked += [
-            (number, at) for at, kept in enumerate(kepts, start=1) if kept is not None and affected(kept)
-        ]
+    lines = list(grouped(group, lambda row: called[row.point]).items())
+
+    def at(k: int) -> Callable[[tuple[str, list[OverlapRow]]], Kept | None]:
+        return lambda line: {row.sms: row.kept for row in line[1]}.get(k)
+
+    beside: Column[tuple[str, list[OverlapRow]]] = Column("beside", lambda line: line[0], left=True)
     alone = group[0].alone
-    return TextTable(
-        title=_title(group[0]),
-        columns=("beside", *(f"k = {k}" for k in ks)),
-        rows=tuple(cells),
-        marked=tuple(marked),
+    return table(
+        _title(group[0]),
+        lines,
+        (beside, *(kept_column(f"k = {k}", at(k)) for k in sorted({row.sms for row in group}))),
         below=() if alone is None else (f"Alone: {rate(alone, group[0].unit)}.",),
         legend=KEPT_LEGEND,
         points=tuple(row.point for row in group),
@@ -414,24 +411,13 @@ def _over_sms(group: Sequence[OverlapRow]) -> TextTable:
 
 def _engines(group: Sequence[OverlapRow]) -> TextTable:
     called = labels(group)
-    lines = tuple(
-        (
-            VICTIMS[row.victim],
-            called[row.point],
-            row.first,
-            percent(row.kept),
-            percent(row.mover_kept),
-            percent(row.p99_kept),
-        )
-        for row in group
+    columns: tuple[Column[OverlapRow], ...] = (
+        Column("victim", lambda row: VICTIMS[row.victim], left=True),
+        Column("beside", lambda row: called[row.point], left=True),
+        Column("first", lambda row: row.first, left=True),
+        kept_column("victim keeps", lambda row: row.kept),
+        Column("copies keep", lambda row: percent(row.mover_kept)),
+        Column("p99 keeps", lambda row: percent(row.p99_kept)),
     )
-    hit = [(at, 3) for at, row in enumerate(group) if row.kept is not None and affected(row.kept)]
-    return TextTable(
-        title="Beside copy engines: percent kept",
-        columns=("victim", "beside", "first", "victim keeps", "copies keep", "p99 keeps"),
-        rows=lines,
-        left=(0, 1, 2),
-        marked=tuple(hit),
-        legend=LEGEND,
-        points=tuple(row.point for row in group),
-    )
+    points = tuple(row.point for row in group)
+    return table("Beside copy engines: percent kept", group, columns, legend=LEGEND, points=points)

@@ -26,11 +26,11 @@ from elbowroom.experiments.common.sentences import (
     onset_values,
     suffers,
 )
+from elbowroom.experiments.common.tables import Column, formatted, rounded, table
 from elbowroom.experiments.kernels.points import NAME
 from elbowroom.machine.topology import Machine
 from elbowroom.points.matrices import MatrixProgram
 from elbowroom.points.point import running
-from elbowroom.quantities import number
 from elbowroom.results.judgement import Judgement, larger
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Interval, Kept, Summary
@@ -84,24 +84,24 @@ class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def waiting(self) -> Interval | None:
         """The share that counters say, with its range over the repetitions; None where none was read."""
-        value, low, high = (
-            self.item.payload.facts.get(f"stalled_measured{end}") for end in ("", "_low", "_high")
-        )
-        return (
-            None
-            if value is None or low is None or high is None
-            else Interval(value=value, low=low, high=high)
-        )
+        value, low, high = (self.fact(f"stalled_measured{end}") for end in ("", "_low", "_high"))
+        if value is None or low is None or high is None:
+            return None
+        return Interval(value=value, low=low, high=high)
 
     @property
     def source(self) -> Literal["measured", "modelled"]:
         """Whether `stalled` comes from counters, or from the arithmetic intensity and the bandwidth."""
         return "measured" if "stalled_measured" in self.item.payload.facts else "modelled"
 
+    def fact(self, name: str) -> float | None:
+        """What the program reported."""
+        return self.item.payload.facts.get(name)
+
     @property
     def intensity(self) -> float | None:
         """flop/B, as the program counts them."""
-        return self.item.payload.facts.get("arithmetic_intensity")
+        return self.fact("arithmetic_intensity")
 
     @property
     def time(self) -> Summary | None:
@@ -412,45 +412,25 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
 
 def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001
     """A line for each task, build and number of cores; what a program did not report is a dash."""
-    table = rows(results)
-    if not table:
+    every = rows(results)
+    if not every:
         return ()
-    several = len({row.n for row in table}) > 1
-    sources = {row.source for row in table if row.stalled is not None}
+    several = len({row.n for row in every}) > 1
+    sources = {row.source for row in every if row.stalled is not None}
     known = " and ".join(sorted(sources)) or "not known"
     below = [f"stalled: share of the time that cores wait for memory ({known})."]
     if several:
         below.append("of best: bandwidth of sends while computing, relative to the largest over n.")
-    names = ("order", "flop/B", "stalled", *["of best"] * several, "time (ms)", "residual", "error")
-    return (
-        TextTable(
-            title="Tasks (Denis 2021, section 6)",
-            columns=("task", "build", "n", *names),
-            rows=tuple(_cells(row, several) for row in table),
-            left=(0, 1),
-            below=tuple(below),
-        ),
+    columns: tuple[Column[TaskRow], ...] = (
+        Column("task", lambda row: TASKS[row.task], left=True),
+        Column("build", lambda row: BUILDS[row.build], left=True),
+        Column("n", lambda row: str(row.n)),
+        Column("order", lambda row: rounded(row.fact("order"), 7)),
+        Column("flop/B", lambda row: rounded(row.intensity)),
+        Column("stalled", lambda row: formatted(row.stalled, ".0%")),
+        Column("of best", lambda row: formatted(row.normalised, ".2f"), shown=several),
+        Column("time (ms)", lambda row: rounded(row.time, 4, unit=1e3)),
+        Column("residual", lambda row: formatted(row.fact("residual"), ".0e")),
+        Column("error", lambda row: formatted(row.fact("relative_error"), ".0e")),
     )
-
-
-def _cells(row: TaskRow, several: bool) -> tuple[str, ...]:
-    facts = row.item.payload.facts
-    return (
-        TASKS[row.task],
-        BUILDS[row.build],
-        str(row.n),
-        _number(facts.get("order"), 7),
-        _number(row.intensity),
-        "-" if row.stalled is None else f"{row.stalled:.0%}",
-        *["-" if row.normalised is None else f"{row.normalised.value:.2f}"] * several,
-        "-" if row.time is None else number(row.time.median / 1e3, 4),
-        *(_exponent(facts.get(name)) for name in ("residual", "relative_error")),
-    )
-
-
-def _number(value: float | None, digits: int = 3) -> str:
-    return "-" if value is None else number(value, digits)
-
-
-def _exponent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0e}"
+    return (table("Tasks (Denis 2021, section 6)", every, columns, below=tuple(below)),)

@@ -24,9 +24,11 @@ from elbowroom.experiments.common.sentences import (
     suffers,
     usable,
 )
+from elbowroom.experiments.common.tables import Column, formatted, table
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.ring.points import RingKeys, expand
 from elbowroom.machine.topology import Machine
+from elbowroom.points.payload import ProcessResult
 from elbowroom.quantities import plural
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Kept, Summary
@@ -168,34 +170,25 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
 def _table(item: PointResult) -> TextTable:
     assert not isinstance(item.payload.by_process, msgspec.UnsetType)
     slowest = sorted(item.payload.by_process, key=lambda process: process.comm_together or 0.0)
-    rows = tuple(
-        (
-            str(process.rank),
-            _number(process.comm_alone),
-            _number(process.comm_together),
-            _number(process.comp_alone),
-            _number(process.comp_together),
-        )
-        for process in slowest[:MOST_ROWS]
-    )
+    rows = slowest[:MOST_ROWS]
     more = len(slowest) - len(rows)
     unit = item.comp.alone.unit if item.comp.alone is not None else ""
     threads = "s" if item.comm_threads > 1 else ""
-    return TextTable(
-        title=(
-            f"Processes of the ring of {size_text(item.size)}, one per {item.processes}, {item.comm_threads} "
-            f"communication thread{threads}, {item.n} computing cores per node"
-        ),
-        columns=("rank", "MPI alone", "together", f"{item.kernel} alone", "together"),
-        rows=rows,
-        left=(),
+    columns: tuple[Column[ProcessResult], ...] = (
+        Column("rank", lambda process: str(process.rank)),
+        Column("MPI alone", lambda process: formatted(process.comm_alone, ".0f")),
+        Column("together", lambda process: formatted(process.comm_together, ".0f")),
+        Column(f"{item.kernel} alone", lambda process: formatted(process.comp_alone, ".0f")),
+        Column("together", lambda process: formatted(process.comp_together, ".0f")),
+    )
+    return table(
+        f"Processes of the ring of {size_text(item.size)}, one per {item.processes}, {item.comm_threads} "
+        f"communication thread{threads}, {item.n} computing cores per node",
+        rows,
+        columns,
         below=(f"The slowest of {len(slowest)} processes, by their MPI bandwidth.",) if more else (),
         legend=f"Medians; MPI bandwidth in MB/s, the kernel in {unit or 'its unit'}.",
     )
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0f}"
 
 
 EXPERIMENT = Experiment(

@@ -18,6 +18,7 @@ from elbowroom.experiments.common.sentences import (
     size_text,
     usable,
 )
+from elbowroom.experiments.common.tables import Column, formatted, rounded, table
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import nic_node
 from elbowroom.points.point import running
@@ -373,41 +374,24 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
         return ()
     polled = any(item.n for item, _ in shown)
     placed = len({(item.comp_node, item.comm_node, item.comm_core) for item, _ in shown}) > 1
-    columns = (
-        "size",
-        *["data/thread"] * placed,
-        *["polling"] * polled,
-        "by MPI",
-        "StarPU-MPI",
-        "unit",
-        "added",
-        "95 %",
-        "kept",
+    columns: tuple[Column[tuple[PointResult, Added]], ...] = (
+        Column("size", lambda row: format_size(row[0].size)),
+        Column("data/thread", lambda row: _cores(row[0]), left=True, shown=placed),
+        Column("polling", lambda row: str(row[0].n), shown=polled),
+        Column("by MPI", lambda row: rounded(row[0].comm.alone, 4)),
+        Column("StarPU-MPI", lambda row: rounded(row[0].comm.together, 4)),
+        Column("unit", lambda row: row[1].unit, left=True),
+        Column("added", lambda row: number(row[1].value, 4), marked=lambda row: row[1].above(0.0)),
+        Column("95 %", lambda row: _ends(row[1]), left=True),
+        Column("kept", lambda row: formatted(row[0].comm.kept, ".2f")),
     )
-    return (
-        TextTable(
-            title="Latency by MPI and through StarPU-MPI",
-            columns=columns,
-            rows=tuple(_cells(item, added, placed, polled) for item, added in shown),
-            left=tuple(at for at, name in enumerate(columns) if name in ("data/thread", "unit", "95 %")),
-            marked=tuple(
-                (at, columns.index("added")) for at, (_, added) in enumerate(shown) if added.above(0.0)
-            ),
-            points=tuple(item.id for item, _ in shown),
-        ),
-    )
+    title = "Latency by MPI and through StarPU-MPI"
+    return (table(title, shown, columns, points=tuple(item.id for item, _ in shown)),)
 
 
-def _cells(item: PointResult, added: Added, placed: bool, polled: bool) -> tuple[str, ...]:
-    side = item.comm
-    times = ["-" if summary is None else number(summary.median, 4) for summary in (side.alone, side.together)]
-    return (
-        format_size(item.size),
-        *[f"{item.comp_node}/{item.comm_node} c{item.comm_core}"] * placed,
-        *[str(item.n)] * polled,
-        *times,
-        added.unit,
-        number(added.value, 4),
-        "-" if added.bounds is None else " to ".join(number(end, 3) for end in added.bounds),
-        "-" if side.kept is None else f"{side.kept.value:.2f}",
-    )
+def _cores(item: PointResult) -> str:
+    return f"{item.comp_node}/{item.comm_node} c{item.comm_core}"
+
+
+def _ends(added: Added) -> str | None:
+    return None if added.bounds is None else " to ".join(number(end, 3) for end in added.bounds)

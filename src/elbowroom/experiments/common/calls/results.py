@@ -16,12 +16,13 @@ from elbowroom.experiments.common.sentences import (
     nothing,
     size_text,
 )
+from elbowroom.experiments.common.tables import Column, rounded, table
 from elbowroom.machine.topology import Machine
 from elbowroom.points.calls import CallBesideComputation, overlap_of
 from elbowroom.points.point import running
 from elbowroom.quantities import format_cores, number
 from elbowroom.results.result import Finding, PointResult
-from elbowroom.stats.interval import Interval, Summary
+from elbowroom.stats.interval import Interval
 from elbowroom.stats.overlap.losses import PROGRESSES
 from elbowroom.stats.overlap.measures import OverlapMeasures
 
@@ -197,7 +198,29 @@ def _series(form: str, policy: str, group: Sequence[CallRow], value: Value) -> S
     return interval_line(name, known, hue=HUES[form])
 
 
-COLUMNS = ("call", "progress", "T_N", "T_M", "overlap", "OSU", "comp", "comm", "lost by")
+def _of_both(text: Callable[[OverlapMeasures], str]) -> Callable[[CallRow], str | None]:
+    """The text of what is only measured beside a computation."""
+    return lambda row: None if row.measured is None else text(row.measured)
+
+
+def _alone(row: CallRow) -> str | None:
+    """The time of the call alone, us."""
+    if row.measured is not None:
+        return number(row.measured.message.value * 1e6, 3)
+    return rounded(row.item.comm.alone)
+
+
+COLUMNS: tuple[Column[CallRow], ...] = (
+    Column("call", lambda row: row.call.call.removeprefix("MPI_"), left=True),
+    Column("progress", lambda row: None if row.call.form == "blocking" else row.call.policy_id, left=True),
+    Column("T_N", _alone),
+    Column("T_M", _of_both(lambda measures: number(measures.computation.value * 1e6, 3))),
+    Column("overlap", _of_both(lambda measures: f"{measures.overlap.value:.2f}")),
+    Column("OSU", _of_both(lambda measures: f"{measures.osu_overlap.value:.2f}")),
+    Column("comp", _of_both(lambda measures: f"{measures.kept_comp.value:.2f}")),
+    Column("comm", _of_both(lambda measures: f"{measures.kept_comm.value:.2f}")),
+    Column("lost by", _of_both(lambda measures: REASONS[measures.reason]), left=True),
+)
 
 LEGEND = (
     "T_N, T_M: the call and the computation alone, us from the last arrival to the last departure. overlap: "
@@ -219,28 +242,5 @@ def _table(group: Sequence[CallRow]) -> TextTable:
     item, ranks = group[0].item, group[0].call.ranks
     size = f" of {size_text(item.size)}" if item.size else ""
     beside = f", each beside {kernel_name(item.kernel)} on {cores_text(item.n)}" if item.n else ""
-    return TextTable(
-        title=f"Calls{size} between {ranks} ranks{beside}",
-        columns=COLUMNS,
-        rows=tuple(_cells(row) for row in group),
-        left=(0, 1, 8),
-        legend=LEGEND,
-    )
-
-
-def _cells(row: CallRow) -> tuple[str, ...]:
-    measures = row.measured
-    name = (row.call.call.removeprefix("MPI_"), "-" if row.call.form == "blocking" else row.call.policy_id)
-    if measures is None:
-        return (*name, _median(row.item.comm.alone), *["-"] * 6)
-    shares = (measures.overlap, measures.osu_overlap, measures.kept_comp, measures.kept_comm)
-    return (
-        *name,
-        *(number(time.value * 1e6, 3) for time in (measures.message, measures.computation)),
-        *(f"{share.value:.2f}" for share in shares),
-        REASONS[measures.reason],
-    )
-
-
-def _median(summary: Summary | None) -> str:
-    return "-" if summary is None else number(summary.median, 3)
+    title = f"Calls{size} between {ranks} ranks{beside}"
+    return table(title, group, COLUMNS, legend=LEGEND)

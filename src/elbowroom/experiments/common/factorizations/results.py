@@ -12,10 +12,10 @@ import msgspec
 from elbowroom.draw.figure import Axis, Figure, Series, TextTable
 from elbowroom.experiments.common.panels import interval_line
 from elbowroom.experiments.common.sentences import Claim, Values, grouped, hit, kept_text, nothing
+from elbowroom.experiments.common.tables import Column, formatted, rounded, table
 from elbowroom.machine.topology import Machine
 from elbowroom.points.factorizations import FactorizationProgram, Task
 from elbowroom.points.point import running
-from elbowroom.quantities import number
 from elbowroom.results.judgement import above
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Interval, Kept, Summary
@@ -311,7 +311,18 @@ def _series(group: Sequence[tuple[FactorRow, Interval]], ways: tuple[str, ...], 
     )
 
 
-COLUMNS = ("tree", "build", "n", "ms", "Gflop/s", "residual", "broadcasts", "complete", "late", "messages")
+COLUMNS: tuple[Column[FactorRow], ...] = (
+    Column("tree", lambda row: row.program.way, left=True),
+    Column("build", lambda row: BUILDS[row.program.build], left=True),
+    Column("n", lambda row: str(row.item.n)),
+    Column("ms", lambda row: rounded(row.time, 4, unit=1e3)),
+    Column("Gflop/s", lambda row: rounded(row.gflops)),
+    Column("residual", lambda row: formatted(row.fact("residual"), ".0e")),
+    Column("broadcasts", lambda row: formatted(row.fact("broadcasts"), ".0f")),
+    Column("complete", lambda row: formatted(row.fact("complete_share"), ".1%")),
+    Column("late", lambda row: formatted(row.fact("late"), ".0f")),
+    Column("messages", lambda row: formatted(row.fact("messages"), ".0f")),
+)
 LEGEND = (
     "Gflop/s by LAPACK's count of operations. broadcasts: data with several recipients; complete: share "
     "whose recipients were all known when the data were sent; late: recipients that were not; messages: data "
@@ -322,32 +333,6 @@ LEGEND = (
 def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001
     """A line for each tree and build; what a program did not report is a dash."""
     return tuple(
-        TextTable(
-            title=f"{TASKS[group[0].program.task]}: {group[0].where}",
-            columns=COLUMNS,
-            rows=tuple(_cells(row) for row in group),
-            left=(0, 1),
-            legend=LEGEND,
-        )
+        table(f"{TASKS[group[0].program.task]}: {group[0].where}", group, COLUMNS, legend=LEGEND)
         for group in sizes(rows(results))
     )
-
-
-def _cells(row: FactorRow) -> tuple[str, ...]:
-    rate, residual, share = row.gflops, row.fact("residual"), row.fact("complete_share")
-    return (
-        row.program.way,
-        BUILDS[row.program.build],
-        str(row.item.n),
-        "-" if row.time is None else number(row.time.median / 1e3, 4),
-        "-" if rate is None else number(rate.value, 3),
-        "-" if residual is None else f"{residual:.0e}",
-        _count(row.fact("broadcasts")),
-        "-" if share is None else f"{share:.1%}",
-        _count(row.fact("late")),
-        _count(row.fact("messages")),
-    )
-
-
-def _count(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0f}"
