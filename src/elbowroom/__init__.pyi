@@ -94,10 +94,10 @@ from elbowroom.verbs.show import ListedRun as ListedRun
 from elbowroom.verbs.simulate import simulated_figure as simulated_figure
 from elbowroom.verbs.simulate import simulated_node as simulated_node
 from elbowroom.verbs.study import study_names as study_names
-from elbowroom.verbs.trace import Merged as Merged
+from elbowroom.verbs.trace import MergeDocument as MergeDocument
 from elbowroom.verbs.trace import TraceActivity as TraceActivity
 from elbowroom.verbs.trace_overlap import compare_trace_overlaps as compare_trace_overlaps
-from elbowroom.verbs.trace_record import Recorded as Recorded
+from elbowroom.verbs.trace_record import RecordDocument as RecordDocument
 from elbowroom.virtual.definition import Definition as Definition
 from elbowroom.virtual.requests import Pattern as Pattern
 from elbowroom.virtual.simulated import Simulated as Simulated
@@ -366,7 +366,7 @@ def merge_trace(
     end_s: float | None = None,
     categories: tuple[str, ...] = (),
     tell: Tell | None = None,
-) -> Merged:
+) -> MergeDocument:
     """Merges the trace of all ranks into `out`, in the format `to` (store/exporters) or that of its
     ending; `tell` hears how much of how much is done. A timeline may show a part: from `begin_s` to
     `end_s`, seconds since the start, and some `categories`; intervals that reach out of it are cut at its
@@ -437,7 +437,7 @@ def record_trace(
     mpi: str | None = None,
     dry_run: bool = False,
     stdout: IO[bytes] | int | None = None,
-) -> Recorded:
+) -> RecordDocument:
     """Runs `command` with the recorder preloaded, and reads what it recorded.
 
     `categories` (default: all), types of events `without` which it records, `buffer` bytes of events for

@@ -11,7 +11,7 @@ import pytest
 from elbowroom import api, cli
 from elbowroom.launch import build
 from elbowroom.launch.mpi import find_mpi
-from elbowroom.verbs.trace_record import Recorded
+from elbowroom.verbs.trace_record import RecordDocument
 
 PROGRAM = """
 #include <mpi.h>
@@ -63,12 +63,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def recorded(program: list[str], tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+def recorded(program: list[str], tmp_path_factory: pytest.TempPathFactory) -> RecordDocument:
     directory = tmp_path_factory.mktemp("recorded") / "t"
     return api.record_trace(program, directory, mpi="embedded", stdout=subprocess.DEVNULL)
 
 
-def test_a_recorded_program_says_what_it_kept_and_what_that_took(recorded: Recorded) -> None:
+def test_a_recorded_program_says_what_it_kept_and_what_that_took(recorded: RecordDocument) -> None:
     assert recorded.exit_code == 0
     assert recorded.adapters[0] == "mpi"
     assert recorded.check is not None
@@ -79,7 +79,7 @@ def test_a_recorded_program_says_what_it_kept_and_what_that_took(recorded: Recor
     assert all(rank.overhead_ns for rank in recorded.stat.ranks)
 
 
-def test_its_trace_is_merged_into_what_people_open(recorded: Recorded, tmp_path: Path) -> None:
+def test_its_trace_is_merged_into_what_people_open(recorded: RecordDocument, tmp_path: Path) -> None:
     for name in ("t.json", "t.pftrace", "t.parquet", "t.html"):
         assert cli.run(["trace", "merge", str(recorded.directory), "-o", str(tmp_path / name)]) == 0
     assert len((tmp_path / "t.pftrace").read_bytes()) > 1000
@@ -92,14 +92,14 @@ def test_its_trace_is_merged_into_what_people_open(recorded: Recorded, tmp_path:
     assert rows.num_rows == recorded.check.kept
 
 
-def test_clocks_of_its_ranks_are_told(recorded: Recorded) -> None:
+def test_clocks_of_its_ranks_are_told(recorded: RecordDocument) -> None:
     found = api.trace_sync(recorded.directory)
     assert [rank.rank for rank in found.ranks] == [0, 1]
     assert all(len(rank.points) >= 2 for rank in found.ranks)
 
 
 def test_activity_of_a_recorded_program_has_its_messages_and_the_exits_of_its_barrier(
-    recorded: Recorded, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    recorded: RecordDocument, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     outputs = ["--figure", str(tmp_path / "a.svg"), "--tables", str(tmp_path / "tables"), "--json"]
     assert cli.run(["trace", "activity", str(recorded.directory), *outputs]) == 0

@@ -18,7 +18,7 @@ from elbowroom import api
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build, trace_reader
 from elbowroom.launch.mpi import Mpi, find_mpi
-from elbowroom.verbs.trace_record import Recorded
+from elbowroom.verbs.trace_record import RecordDocument
 
 HERE = Path(__file__).parent
 PATIENCE = 90
@@ -186,10 +186,10 @@ def test_a_program_ends_as_it_does_without_a_trace(
 
 
 @pytest.fixture
-def record(mpi: Mpi, tmp_path: Path) -> Callable[..., Recorded]:
+def record(mpi: Mpi, tmp_path: Path) -> Callable[..., RecordDocument]:
     """`elbowroom trace record -- LAUNCHER -n 2 ...` as users type it."""
 
-    def run(*words: str, other: Mpi | None = None) -> Recorded:
+    def run(*words: str, other: Mpi | None = None) -> RecordDocument:
         by = other or mpi
         more = ["--oversubscribe"] if by.kind == "openmpi" else []
         return api.record_trace([by.launcher, *more, "-n", "2", *words], tmp_path / "t")
@@ -198,7 +198,7 @@ def record(mpi: Mpi, tmp_path: Path) -> Callable[..., Recorded]:
 
 
 def test_spawned_processes_of_a_recorded_command_keep_their_trace(
-    mpi: Mpi, program: Path, record: Callable[..., Recorded], capfd: pytest.CaptureFixture[str]
+    mpi: Mpi, program: Path, record: Callable[..., RecordDocument], capfd: pytest.CaptureFixture[str]
 ) -> None:
     plain = launch(mpi, ["2", str(program), "5", "spawn"])
     done = record(str(program), "5", "spawn")
@@ -209,7 +209,7 @@ def test_spawned_processes_of_a_recorded_command_keep_their_trace(
 
 
 def test_a_program_that_a_rank_runs_keeps_its_trace(
-    mpi: Mpi, program: Path, record: Callable[..., Recorded], capfd: pytest.CaptureFixture[str]
+    mpi: Mpi, program: Path, record: Callable[..., RecordDocument], capfd: pytest.CaptureFixture[str]
 ) -> None:
     # A child that is an MPI program of one process: it must not believe that it is its parent's rank.
     left = "OMPI_|PMI|PRTE|HYDI"
@@ -223,7 +223,7 @@ def test_a_program_that_a_rank_runs_keeps_its_trace(
 
 
 def test_a_library_that_the_launchers_line_preloads_is_kept(
-    mpi: Mpi, program: Path, folder: Path, record: Callable[..., Recorded], tmp_path: Path
+    mpi: Mpi, program: Path, folder: Path, record: Callable[..., RecordDocument], tmp_path: Path
 ) -> None:
     counter = folder / f"{mpi.kind}-{mpi.version}" / "libcounter.so"
     if not counter.exists():
@@ -244,7 +244,7 @@ def test_libraries_below_a_folder_with_blank_and_colon_are_preloaded(
     mpi: Mpi,
     program: Path,
     tracer: str,
-    record: Callable[..., Recorded],
+    record: Callable[..., RecordDocument],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -256,7 +256,7 @@ def test_libraries_below_a_folder_with_blank_and_colon_are_preloaded(
 
 
 def test_a_program_of_another_mpi_than_its_launchers_starts(
-    mpi: Mpi, program: Path, record: Callable[..., Recorded], capfd: pytest.CaptureFixture[str]
+    mpi: Mpi, program: Path, record: Callable[..., RecordDocument], capfd: pytest.CaptureFixture[str]
 ) -> None:
     if mpi.kind != "mpich":
         pytest.skip("the program is MPICH's, the launcher Open MPI's")

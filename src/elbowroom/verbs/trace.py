@@ -50,14 +50,6 @@ def bins_option() -> Any:
     )
 
 
-class Merged(NamedTuple):
-    """What was written, and what is to be said of the trace."""
-
-    file: Path
-    check: TraceCheck
-    trusted: bool
-
-
 class MergeDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What `trace merge --json` prints."""
 
@@ -91,7 +83,7 @@ class MergeTrace(Verb):
     categories: tuple[str, ...] = option("With .html: categories to show.", "C,C", parse=split_list)
     tell: Tell | None = None
 
-    def do(self) -> Merged:
+    def do(self) -> MergeDocument:
         """Merges the trace of all ranks into `out`, in the format `to` (store/exporters) or that of its
         ending; `tell` hears how much of how much is done. A timeline may show a part: from `begin_s` to
         `end_s`, seconds since the start, and some `categories`; intervals that reach out of it are cut at its
@@ -111,14 +103,17 @@ class MergeTrace(Verb):
             part = (request.begin_ns, request.end_ns)
             with trace_reader.columns(self.directory, self.tell, *part) as columns:
                 exporter.write(columns.stream, request)
-            return Merged(request.path, decode(columns.summary, TraceCheck), columns.trusted)
+            return self._merged(columns.summary, columns.trusted)
         words = ["merge", str(self.directory), "--to", exporter.name, "-o"]
         if is_stdout(request.path):
             sys.stdout.flush()
             output = trace_reader.copy([*words, "-"], sys.stdout.buffer, self.tell)
         else:
             output = trace_reader.read([*words, str(request.path)], self.tell)
-        return Merged(request.path, decode(output.document, TraceCheck), output.trusted)
+        return self._merged(output.document, output.trusted)
+
+    def _merged(self, summary: bytes, trusted: bool) -> MergeDocument:
+        return MergeDocument(file=str(Path(self.out)), trusted=trusted, check=decode(summary, TraceCheck))
 
     def _check_part(self, exporter: Exporter, request: ExportRequest) -> None:
         begin, end = request.begin_ns, request.end_ns
@@ -137,17 +132,13 @@ class MergeTrace(Verb):
                 hint="give an earlier time",
             )
 
-    def show(self, result: Merged, as_json: bool) -> int:
+    def show(self, result: MergeDocument, as_json: bool) -> int:
         """On stderr where the merged trace is on stdout."""
         on_stdout = is_stdout(Path(self.out))
         with contextlib.redirect_stdout(sys.stderr) if on_stdout else contextlib.nullcontext():
             return super().show(result, as_json)
 
-    def document(self, result: Merged) -> MergeDocument:
-        """The file, and what is to be said of the trace."""
-        return MergeDocument(file=str(result.file), trusted=result.trusted, check=result.check)
-
-    def print(self, result: Merged) -> None:
+    def print(self, result: MergeDocument) -> None:
         """What was written, and what is wrong with it."""
         check = result.check
         time = time_text(check.duration_ns)
@@ -156,7 +147,7 @@ class MergeTrace(Verb):
             print_doubts(check.doubts or ("see below",))
         print_pairs(check)
         print_sentences(check.warnings)
-        if not is_stdout(result.file):
+        if not is_stdout(Path(result.file)):
             print(result.file)
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import msgspec
 
@@ -31,17 +31,6 @@ SYNC_SECONDS = 10.0
 
 _SLOT_BYTES = 32
 _NAME = r"[\w.+-]+"
-
-
-class RecordedJob(NamedTuple):
-    """One of the jobs that a command started (the processes of an MPI_COMM_WORLD, or one process): where its
-    trace is, its command, and what is in the trace.
-    """
-
-    directory: Path
-    command: str
-    stat: Stat
-    check: TraceCheck
 
 
 class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,53 +58,10 @@ class RecordDocument(msgspec.Struct, frozen=True, kw_only=True):
     stat: Stat | None
     jobs: tuple[JobDocument, ...]
 
-
-class Recorded(NamedTuple):
-    """A traced run: its exit code as of a shell, how long it took, what was preloaded for which MPI, the jobs
-    that recorded something, and what else is to be said.
-    """
-
-    directory: Path
-    exit_code: int
-    seconds: float
-    adapters: tuple[str, ...]
-    mpi: str | None
-    buffer: int
-    jobs: tuple[RecordedJob, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def stat(self) -> Stat | None:
-        """What is in the trace of the only job; None where there are several or none."""
-        return self.jobs[0].stat if len(self.jobs) == 1 else None
-
-    @property
-    def check(self) -> TraceCheck | None:
-        """The same: whether that trace is whole."""
-        return self.jobs[0].check if len(self.jobs) == 1 else None
-
     @property
     def capacity(self) -> int:
         """Events that a thread's ring holds (a power of two)."""
         return 1 << ((self.buffer // _SLOT_BYTES).bit_length() - 1)
-
-    def document(self) -> RecordDocument:
-        """The same as one document."""
-        return RecordDocument(
-            directory=str(self.directory),
-            exit_code=self.exit_code,
-            seconds=self.seconds,
-            adapters=self.adapters,
-            mpi=self.mpi,
-            buffer=self.buffer,
-            notes=self.notes,
-            check=self.check,
-            stat=self.stat,
-            jobs=tuple(
-                JobDocument(directory=str(job.directory), command=job.command, check=job.check, stat=job.stat)
-                for job in self.jobs
-            ),
-        )
 
 
 class RecordTrace(Verb):
@@ -158,7 +104,7 @@ class RecordTrace(Verb):
     dry_run: bool = dry_run_option()
     stdout: IO[bytes] | int | None = None
 
-    def do(self) -> Recorded:
+    def do(self) -> RecordDocument:
         """Runs `command` with the recorder preloaded, and reads what it recorded.
 
         `categories` (default: all), types of events `without` which it records, `buffer` bytes of events for
@@ -185,15 +131,18 @@ class RecordTrace(Verb):
         ]
         if not jobs:
             notes.append(_nothing(where, tried=trace_reader.started(where)))
-        return Recorded(
-            directory=where,
+        only = jobs[0] if len(jobs) == 1 else None
+        return RecordDocument(
+            directory=str(where),
             exit_code=code,
             seconds=seconds,
             adapters=prepared.adapters,
             mpi=None if prepared.mpi is None else prepared.mpi.name,
             buffer=settings.bytes,
-            jobs=jobs,
             notes=tuple(notes),
+            check=None if only is None else only.check,
+            stat=None if only is None else only.stat,
+            jobs=jobs,
         )
 
     def planned_starts(self) -> Iterator[PlannedStart]:
@@ -228,26 +177,28 @@ class RecordTrace(Verb):
         build.trace_reader()  # before the program runs, which may take long
         return prepared
 
-    def document(self, result: Recorded) -> RecordDocument:
-        return result.document()
-
-    def print(self, result: Recorded) -> None:
+    def print(self, result: RecordDocument) -> None:
         """On stderr: stdout is the program's."""
         with contextlib.redirect_stdout(sys.stderr):
             _print(result)
 
-    def exit_code(self, result: Recorded) -> int:
+    def exit_code(self, result: RecordDocument) -> int:
         return result.exit_code
 
 
 record_trace = function_of(RecordTrace, "record_trace")
 
 
-def _job(folder: Path) -> RecordedJob:
+def _job(folder: Path) -> JobDocument:
     with ThreadPoolExecutor(1) as other:  # each is a process of its own
         checked = other.submit(trace_reader.read_check, folder)
         stat = trace_reader.read_stat(folder, trace_reader.BINS)
-        return RecordedJob(folder, trace_reader.command_of(folder), stat, checked.result().check)
+        return JobDocument(
+            directory=str(folder),
+            command=trace_reader.command_of(folder),
+            check=checked.result().check,
+            stat=stat,
+        )
 
 
 def _names(categories: Sequence[str]) -> tuple[str, ...]:
@@ -352,7 +303,7 @@ def _nothing(directory: Path, *, tried: bool) -> str:
     )
 
 
-def _print(done: Recorded) -> None:
+def _print(done: RecordDocument) -> None:
     """What each rank kept and lost, how full its rings were, and what recording took."""
     preloaded = ", ".join(done.adapters) if done.adapters else "nothing"
     mpi = f" ({done.mpi})" if done.mpi is not None else ""
