@@ -136,8 +136,9 @@ class EventTable:
             elif event.ph == "E":
                 if self.open.get(key):
                     begin = self.open[key].pop()
-                    if isinstance(begin.ts, float) and isinstance(event.ts, float):
-                        begin.dur = event.ts - begin.ts
+                    start, end = _number(begin.ts), _number(event.ts)
+                    if start is not None and end is not None:
+                        begin.ts, begin.dur = start, end - start
                         whole.append(begin)
             elif event.ph == "M" and type(event.args) is EventArguments:
                 self.facts.add(key[0], event.name, event.args)
@@ -352,11 +353,15 @@ def _has_numbers(event: JsonEvent) -> bool:
 
 def _with_numbers(event: JsonEvent) -> JsonEvent | None:
     """An event whose times are texts; None for one that has none."""
+    event.ts, event.dur = _number(event.ts), _number(event.dur)
+    return event if _has_numbers(event) else None
+
+
+def _number(value: Any) -> float | None:
     try:
-        event.ts, event.dur = float(event.ts or ""), float(event.dur or "")
+        return float(value)
     except (TypeError, ValueError):
         return None
-    return event
 
 
 def _hashable(value: Any) -> Any:
