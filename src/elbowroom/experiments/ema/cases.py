@@ -66,7 +66,6 @@ class AccessCase:
 
     @property
     def most(self) -> int:
-        """The most bytes accessed."""
         return max(series.sizes[-1] for series in all_series(self.windows))
 
     def alike(self, other: AccessCase) -> bool:

@@ -83,12 +83,10 @@ class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tree(self) -> str:
-        """The kind of tree."""
         return self.workload.tree
 
     @property
     def kept(self) -> Kept | None:
-        """What the computation keeps."""
         return self.item.comp.kept
 
     @property

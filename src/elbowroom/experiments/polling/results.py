@@ -55,7 +55,6 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def n(self) -> int:
-        """Workers."""
         return self.item.n
 
     @property
@@ -89,7 +88,6 @@ class PollingCase(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def most(self) -> int:
-        """The most workers."""
         return max(row.n for row in self.rows)
 
     @property

@@ -3,16 +3,36 @@
 The OSU Micro-Benchmarks and the Intel MPI Benchmarks subtract the computation as it was measured beside the
 message. What the message costs the computation is therefore in neither of their overlaps. Both are shares
 here; the tools print per cent.
+
+Where the time goes that a step takes beyond its computation alone is an account that adds up.
+A rank's time together, from entering to leaving, less its computation alone, is what communicating costs it.
+It consists of the computation's slowdown and of the time inside MPI (starting call, MPI_Test, final wait):
+
+    cost = slowdown + in MPI
+    in MPI = late + tail + rest
+
+- `late`: the last rank arrived later than this one, and this one waited: min(skew, wait). The message cannot
+  be complete before the last arrival, so it would have been complete by so much earlier.
+- `tail`: what perfect overlap of these two sides leaves exposed: max(0, message - computation), each alone.
+- the rest is what overlap could have hidden and did not. Of it, time in the starting call and in MPI_Test is
+  `no_progress`: the message proceeds inside calls of MPI. So is the final wait, if hardly anything of the
+  message (less than PROGRESSES) proceeded outside of MPI: it then takes what it takes alone. If more
+  proceeded, the message did proceed, but slower: `contention`, to which the computation's slowdown belongs.
+
+Each is a mean over ranks and a median over iterations. Nothing is clamped before the medians, so noise adds
+nothing to `slowdown` and `rest`; it adds equally to `in MPI` and to `tail`, which come from equal
+distributions if nothing is lost.
 """
 
 from __future__ import annotations
+
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from elbowroom.stats.bootstrap import estimate, medians
 from elbowroom.stats.interval import Interval
-from elbowroom.stats.overlap.losses import Loss, Reason, account, losses, progress_share, reason_of
 from elbowroom.stats.overlap.samples import (
     Iterations,
     OverlapSamples,
@@ -24,6 +44,129 @@ from elbowroom.stats.overlap.samples import (
     resamples,
 )
 from elbowroom.stats.signed_ranks import Floats
+
+Reason = Literal["contention", "no_progress", "late", "tail", "none"]
+REASONS: tuple[Reason, ...] = ("contention", "no_progress", "late", "tail")
+
+PROGRESSES = 0.2
+"""Share of what could be hidden: below, the message does not proceed outside of MPI. The strongest contention
+of the published machines leaves communications 0.27 of their rate (alpha; Swartvagher 2022, chapter 6)."""
+NAMED = 0.05
+"""Share of the shorter side (of contention: of the longer one) below which a loss is no reason."""
+NAMED_TAIL = 0.25
+"""The same of the tail, of the computation: a computation is made as long as a message only roughly."""
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
+    """What one reason costs a step: `seconds`, and its share of what all reasons cost (0 to 1)."""
+
+    reason: Reason
+    seconds: Interval
+    share: float
+
+
+class Account(NamedTuple):
+    """Parts of a step's cost in s, each (1 + resamples,): of all iterations, then of each resample."""
+
+    message: Floats
+    computation: Floats
+    computing: Floats
+    late: Floats
+    tail: Floats
+    calls: Floats
+    rest: Floats
+
+
+def account(samples: OverlapSamples, drawn: Resamples) -> Account:
+    """The parts of the module's first paragraph; `rest` includes `calls`."""
+    together, alone = samples.together, samples.message
+    start = together.posted - together.enter
+    wait = together.leave - together.computed
+    late = np.minimum(_behind(together.enter), start + wait)
+    computing = together.computed - together.posted - together.tests_s
+    exposed = (start + together.tests_s + wait - late).mean(axis=1)
+    message = alone.leave - alone.enter
+    message = message - np.minimum(_behind(alone.enter), message)
+    computation = samples.computation.leave - samples.computation.enter
+    pairs = min(len(message), len(computation))
+    tails = np.maximum(message[:pairs] - computation[:pairs], 0.0).mean(axis=1)
+
+    def middle(kind: str, values: Floats) -> Floats:
+        return medians(values, drawn.groups[kind][: len(values)], drawn.drawn)
+
+    tail = middle("message", tails)
+    return Account(
+        message=middle("message", message.mean(axis=1)),
+        computation=middle("computation", computation.mean(axis=1)),
+        computing=middle("together", computing.mean(axis=1)),
+        late=middle("together", late.mean(axis=1)),
+        tail=tail,
+        calls=middle("together", (start + together.tests_s).mean(axis=1)),
+        rest=middle("together", exposed) - tail,
+    )
+
+
+def _behind(enter: Floats) -> Floats:
+    """How long before the last rank each one arrived: (I, R)."""
+    behind: Floats = enter.max(axis=1, keepdims=True) - enter
+    return behind
+
+
+def losses(parts: Account, *, progressed: float | None = None) -> tuple[Loss, ...]:
+    """What each reason costs, in the order of REASONS.
+
+    `progressed`: share of the message that proceeded outside of MPI beside a computation in registers, same
+    form and policy, where that was measured (`progress_share`). Contention cannot explain what is exposed
+    there, so it divides the rest better than PROGRESSES does.
+    """
+    rest = np.maximum(parts.rest, 0.0)
+    if progressed is not None:
+        waited = (1.0 - np.clip(progressed, 0.0, 1.0)) * (parts.message - parts.tail)
+    else:
+        waited = rest if float(progress_share(parts)[0]) < PROGRESSES else np.zeros_like(rest)
+    no_progress = np.minimum(rest, np.maximum(waited, parts.calls))
+    contention = parts.computing - parts.computation + parts.rest - no_progress
+    costs: dict[Reason, Floats] = {
+        "contention": contention,
+        "no_progress": no_progress,
+        "late": parts.late,
+        "tail": parts.tail,
+    }
+    whole = sum(max(float(cost[0]), 0.0) for cost in costs.values())
+    return tuple(
+        Loss(
+            reason=reason,
+            seconds=estimate(float(costs[reason][0]), costs[reason][1:]),
+            share=max(float(costs[reason][0]), 0.0) / whole if whole > 0 else 0.0,
+        )
+        for reason in REASONS
+    )
+
+
+def progress_share(parts: Account) -> Floats:
+    """Share of what could be hidden that proceeded while the ranks computed: 0 none, 1 all; unclamped."""
+    hidable = np.maximum(parts.message - parts.tail, np.finfo(float).tiny)
+    return 1.0 - parts.rest / hidable
+
+
+def reason_of(candidates: tuple[Loss, ...], parts: Account, clock_bound: float = 0.0) -> Reason:
+    """The reason that costs most, of those that count; `none` if none does.
+
+    A loss counts if its whole interval is above 0 and it is at least NAMED of the shorter side alone;
+    contention: of the longer one, because a computation's slowdown is measured against the step; the tail:
+    NAMED_TAIL of the computation; lateness also only beyond the error of the clocks.
+    """
+    message, computation = float(parts.message[0]), float(parts.computation[0])
+    least = {
+        "contention": NAMED * max(message, computation),
+        "no_progress": NAMED * min(message, computation),
+        "late": max(NAMED * min(message, computation), clock_bound),
+        "tail": NAMED_TAIL * computation,
+    }
+    counted = [
+        loss for loss in candidates if loss.seconds.above(0.0) and loss.seconds.value >= least[loss.reason]
+    ]
+    return max(counted, key=lambda loss: loss.seconds.value).reason if counted else "none"
 
 
 class OverlapMeasures(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elbowroom.stats.overlap.losses import Account, account, losses, progress_share, reason_of
+from elbowroom.stats.overlap.measures import Account, account, losses, progress_share, reason_of
 from elbowroom.stats.overlap.samples import OverlapSamples, resamples
 from elbowroom.stats.signed_ranks import Floats
 from simulated_overlaps import Bucket, Overlap, simulate

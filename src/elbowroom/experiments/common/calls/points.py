@@ -44,7 +44,6 @@ class RankCores(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ranks(self) -> int:
-        """How many."""
         return len(self.of_rank)
 
     @property

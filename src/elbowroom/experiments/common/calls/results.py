@@ -23,8 +23,7 @@ from elbowroom.points.point import running
 from elbowroom.quantities import format_cores, number
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Interval
-from elbowroom.stats.overlap.losses import PROGRESSES
-from elbowroom.stats.overlap.measures import OverlapMeasures
+from elbowroom.stats.overlap.measures import PROGRESSES, OverlapMeasures
 
 REASONS = {
     "contention": "contention",
