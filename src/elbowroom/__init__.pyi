@@ -52,10 +52,10 @@ from elbowroom.verbs.broadcasts import tune_broadcasts as tune_broadcasts
 from elbowroom.verbs.calibrate import Calibrated as Calibrated
 from elbowroom.verbs.calibrate import resume_calibration as resume_calibration
 from elbowroom.verbs.colocate import load_schedule as load_schedule
+from elbowroom.verbs.colocate import matrix_figure as matrix_figure
 from elbowroom.verbs.colocate import pair_applications as pair_applications
-from elbowroom.verbs.colocate import save_matrix_figure as save_matrix_figure
-from elbowroom.verbs.colocate import save_slurm_script as save_slurm_script
 from elbowroom.verbs.colocate import schedule_jobs as schedule_jobs
+from elbowroom.verbs.colocate import slurm_script as slurm_script
 from elbowroom.verbs.colocate_measure import PlannedRuns as PlannedRuns
 from elbowroom.verbs.colocate_predict import ForecastDocument as ForecastDocument
 from elbowroom.verbs.diagnosis import diagnose as diagnose
@@ -75,13 +75,12 @@ from elbowroom.verbs.model_file import load_job as load_job
 from elbowroom.verbs.model_file import load_model as load_model
 from elbowroom.verbs.model_file import predict as predict
 from elbowroom.verbs.model_file import read_load as read_load
-from elbowroom.verbs.model_file import save_figure as save_figure
 from elbowroom.verbs.model_file import save_panels as save_panels
 from elbowroom.verbs.overlap import best_split as best_split
 from elbowroom.verbs.overlap import overlap as overlap
+from elbowroom.verbs.overlap import overlap_figure as overlap_figure
 from elbowroom.verbs.overlap import overlap_predicted as overlap_predicted
 from elbowroom.verbs.overlap import overlap_table as overlap_table
-from elbowroom.verbs.overlap import save_overlap_figure as save_overlap_figure
 from elbowroom.verbs.profile import Profiled as Profiled
 from elbowroom.verbs.profile import ShownProfile as ShownProfile
 from elbowroom.verbs.run_folder import Run as Run

@@ -12,6 +12,7 @@ from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.documents import encode
 from elbowroom.draw import files
+from elbowroom.draw.figure import Figure
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
 from elbowroom.schedule.jobs import Jobs, parse_jobs
@@ -91,7 +92,8 @@ class Schedule(Verb):
             return pairing
         plan = schedule_jobs(self.jobs, self.matrix, seconds=self.seconds, **common)
         if self.slurm is not None:
-            save_slurm_script(plan, self.jobs, self.slurm)
+            script = slurm_script(plan, self.jobs, Path(self.slurm).name)
+            write_atomically(Path(self.slurm), script.encode())
         self._save(plan, _application_pairs(plan))
         return plan
 
@@ -103,7 +105,7 @@ class Schedule(Verb):
         if path.suffix.lower() == ".json":
             save(result, path)
         else:
-            save_matrix_figure(self.matrix, pairs, path)
+            files.save(matrix_figure(self.matrix, pairs), path)
 
     def print(self, result: Pairing | SchedulePlan) -> None:
         """The pairs or the allocations, and their costs beside other ways; then the files."""
@@ -171,19 +173,20 @@ def load_schedule(path: Path | str) -> SchedulePlan:
     return PLAN_FORMAT.read(Path(path))
 
 
-def save_slurm_script(plan: SchedulePlan, jobs: Path | str, path: Path | str) -> None:
-    """Writes a shell script that submits the plan's jobs to Slurm; UsageError for jobs without a command."""
-    from elbowroom.schedule.slurm import slurm_script
+def slurm_script(plan: SchedulePlan, jobs: Path | str, name: str = "jobs.sh") -> str:
+    """A shell script of this name that submits the plan's jobs to Slurm; UsageError for jobs without a
+    command.
+    """
+    from elbowroom.schedule import slurm
 
-    target = Path(path)
-    write_atomically(target, slurm_script(plan, _jobs(jobs), target.name).encode())
+    return slurm.slurm_script(plan, _jobs(jobs), name)
 
 
-def save_matrix_figure(matrix: Path | str, pairs: Collection[Pair], path: Path | str) -> None:
-    """Draws the matrix with pairs of applications on it (.svg or .png)."""
-    from elbowroom.schedule.pairing import matrix_figure
+def matrix_figure(matrix: Path | str, pairs: Collection[Pair]) -> Figure:
+    """The matrix with pairs of applications on it."""
+    from elbowroom.schedule import pairing
 
-    files.save(matrix_figure(_matrix(matrix), tuple(pairs)), Path(path))
+    return pairing.matrix_figure(_matrix(matrix), tuple(pairs))
 
 
 def _application_pairs(plan: SchedulePlan) -> tuple[Pair, ...]:

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from elbowroom.cli.options import FIGURE, Output
+from elbowroom.draw import files
 from elbowroom.errors import UsageError
 from elbowroom.models.load import LoadRow
 from elbowroom.plan.kernels import find
@@ -172,7 +173,7 @@ class Evaluate(Verb):
 
     def _draw(self, evaluation: Evaluation) -> None:
         from elbowroom.models.evaluate import ErrorTable
-        from elbowroom.verbs.model_file import save_figure, save_panels
+        from elbowroom.verbs.model_file import save_panels
 
         if self.out is None:
             return
@@ -182,7 +183,7 @@ class Evaluate(Verb):
                 "there is no figure for a run of an accelerator", field="out", hint="leave it out"
             )
         if self.stacked:
-            save_figure(model.stacked(self.comp_node, run), self.out)
+            files.save(model.stacked(self.comp_node, run), Path(self.out))
         else:
             save_panels(model, model.panels(model.curves(model=self.model), run), self.out)
 

@@ -356,12 +356,6 @@ def read_load(path: Path | str) -> Load:
     return load_file.decode(read_text(Path(path), field="load", hint="name a TOML file"), str(path))
 
 
-def save_figure(figure: Figure, path: Path | str) -> Path:
-    """Writes one figure as .png or .svg."""
-    files.save(figure, Path(path))
-    return Path(path)
-
-
 def save_panels(model: Model, panels: Sequence[Figure], path: Path | str) -> Path:
     """Writes panels as one figure: a row for each node of the communications' data, as the thesis does."""
     machine = model.machine

@@ -10,6 +10,7 @@ import click
 
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import FIGURE
+from elbowroom.draw.figure import Figure
 from elbowroom.draw.files import save
 from elbowroom.errors import UsageError
 from elbowroom.models.overlap.documents import step_document, step_table_document
@@ -118,7 +119,7 @@ class Overlap(Verb):
 
     def _draw(self, steps: Sequence[tuple[str, OverlappedStep]], unit: str = "") -> None:
         if self.out is not None:
-            save_overlap_figure(steps, self.out, figure=self.figure or "plane", unit=unit)
+            save(overlap_figure(steps, figure=self.figure or "plane", unit=unit), Path(self.out))
 
     def _needed(self, name: str) -> Any:
         value = getattr(self, name)
@@ -256,17 +257,11 @@ def overlap_table(
     return read_steps(str(source), l_comp, l_comm)
 
 
-def save_overlap_figure(
-    steps: Sequence[tuple[str, OverlappedStep]],
-    path: Path | str,
-    *,
-    figure: FigureName = "plane",
-    unit: str = "",
-) -> Path:
-    """Writes a PNG or SVG: the `plane` of times of all steps, or performance over `time` of the first one."""
-    target = Path(path)
-    save(plane(steps, unit) if figure == "plane" else over_time(steps[0][1], unit), target)
-    return target
+def overlap_figure(
+    steps: Sequence[tuple[str, OverlappedStep]], *, figure: FigureName = "plane", unit: str = ""
+) -> Figure:
+    """The `plane` of times of all steps, or performance over `time` of the first one."""
+    return plane(steps, unit) if figure == "plane" else over_time(steps[0][1], unit)
 
 
 def _print_numbers(

@@ -10,6 +10,7 @@ import click
 
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.cli.options import FIGURE
+from elbowroom.draw import files
 from elbowroom.errors import UsageError
 from elbowroom.models.gpu.case import DeviceCase, First, Mover, Victim, parse_shape
 from elbowroom.models.gpu.case import Direction as Way
@@ -214,12 +215,12 @@ class Predict(Verb):
 
     def _draw(self, model: Model, predictions: list[Prediction]) -> None:
         """The figure of -o; panels go over all n, whatever --cores is."""
-        from elbowroom.verbs.model_file import save_figure, save_panels
+        from elbowroom.verbs.model_file import save_panels
 
         if self.out is None:
             return
         if self.stacked:
-            save_figure(model.stacked(self.comp_node or 0, faithful=self.faithful), self.out)
+            files.save(model.stacked(self.comp_node or 0, faithful=self.faithful), Path(self.out))
             return
         if self.cores is not None:
             raise UsageError("a figure goes over all n", field="cores", hint="leave out --cores")

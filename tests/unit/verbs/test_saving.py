@@ -13,7 +13,7 @@ from elbowroom.verbs.saving import MODULES, save
 
 @pytest.mark.parametrize("module", sorted(set(MODULES.values())))
 def test_every_module_of_the_table_saves(module: str) -> None:
-    assert callable(importlib.import_module(f"elbowroom.verbs.{module}").save)
+    assert callable(importlib.import_module(f"elbowroom.{module}").save)
 
 
 def test_what_no_command_returns_is_refused(tmp_path: Path) -> None:
