@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -87,6 +87,15 @@ def as_flops(item: PointResult, summary: Summary) -> Triple:
     return summary.median * factor, summary.d1 * factor, summary.d9 * factor
 
 
+def line(name: str, rows: Iterable[Sequence[float]], points: Iterable[str] = (), **look: Any) -> Series:
+    """A series of rows: x and y, or x, y, and both ends of the band; `points`: the ids of the results. `look`
+    has the other fields of the series.
+    """
+    columns: list[tuple[float, ...]] = [*zip(*rows, strict=True)]
+    x, y, low, high = [*columns, (), (), (), ()][:4]
+    return Series(name=name, x=x, y=y, low=low, high=high, points=tuple(points), **look)
+
+
 def curve(
     results: Sequence[PointResult],
     side: SideName,
@@ -106,16 +115,13 @@ def curve(
             rows.append((x(item), *transform(item, summary), item.id))
     if not rows:
         return None
-    return Series(
-        name=label or f"{name} {style}",
+    return line(
+        label or f"{name} {style}",
+        [row[:4] for row in rows],
+        [row[4] for row in rows],
         side="computation" if side == "comp" else "communication",
         style=style,
-        x=tuple(row[0] for row in rows),
-        y=tuple(row[1] for row in rows),
-        low=tuple(row[2] for row in rows),
-        high=tuple(row[3] for row in rows),
         axis=axis,
-        points=tuple(row[4] for row in rows),
     )
 
 
@@ -134,16 +140,16 @@ def interval_line(
     """
     ends = [measured.ends(measured.value) for _, measured, _ in known]
     banded = flat or any(low != high for low, high in ends)
-    return Series(
-        name=name,
+    return line(
+        name,
+        [
+            (x, measured.value, *(end if banded else ()))
+            for (x, measured, _), end in zip(known, ends, strict=True)
+        ],
+        [point for _, _, point in known],
         side=side,
         hue=hue,
         style="line",
-        x=tuple(x for x, _, _ in known),
-        y=tuple(measured.value for _, measured, _ in known),
-        low=tuple(low for low, _ in ends) if banded else (),
-        high=tuple(high for _, high in ends) if banded else (),
-        points=tuple(point for _, _, point in known),
         drawn=drawn,
         value=value,
         band="95 % interval",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-import msgspec
-
 from elbowroom.draw.figure import Axis, Figure, Hue, Mark, Series
+from elbowroom.experiments.common.panels import line
 from elbowroom.experiments.diffusion.steps import StepRow, limit, limit_text, rows
 from elbowroom.machine.topology import Machine
 from elbowroom.results.result import PointResult
@@ -127,14 +126,11 @@ def _steps(
     if not measured:
         return None
     plain = _line(name, hue, "line", [row for row, _ in measured], lambda row: 0.0)
-    ends = [sorted(value(row, end) for end in step.ends(step.median)) for row, step in measured]
-    return msgspec.structs.replace(
-        plain,
-        y=tuple(value(row, step.median) for row, step in measured),
-        low=tuple(low for low, _ in ends),
-        high=tuple(high for _, high in ends),
-        band="95 % interval",
-    )
+    rows = [
+        (x, value(row, step.median), *sorted(value(row, end) for end in step.ends(step.median)))
+        for x, (row, step) in zip(plain.x, measured, strict=True)
+    ]
+    return line(name, rows, hue=hue, style="line", band="95 % interval")
 
 
 def _milliseconds(_row: StepRow, step: float) -> float:
@@ -162,14 +158,7 @@ def _line(
     x: Callable[[StepRow], float] = (
         (lambda row: row.nodes) if len({row.nodes for row in table}) > 1 else (lambda row: row.comm_threads)
     )
-    return Series(
-        name=name,
-        hue=hue,
-        style=style,
-        x=tuple(x(row) for row in table),
-        y=tuple(value(row) for row in table),
-        axis=axis,
-    )
+    return line(name, [(x(row), value(row)) for row in table], hue=hue, style=style, axis=axis)
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001

@@ -5,16 +5,16 @@ their lower and upper bounds (Fig. 3), misses (Fig. 2).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Mark, Scale, Series
+from elbowroom.experiments.common.panels import line
 from elbowroom.experiments.common.sentences import grouped, size_text
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, Kind, cases, kind_text, who_text
 from elbowroom.machine.topology import Machine
 from elbowroom.points.accesses import TIMED, series_of
 from elbowroom.results.result import PointResult
-from elbowroom.stats.interval import Summary
 
 WIDE = 16_000_000
 """Bytes from which on their axis is logarithmic: the small caches would be one line at its beginning."""
@@ -76,16 +76,7 @@ def scatters(every: Sequence[AccessCase]) -> list[Figure]:
                 x=_axis([case]),
                 left=Axis(label=_time(case)),
                 series=(
-                    Series(
-                        name=_label(case, after=True),
-                        side="communication",
-                        hue=HUES[case.who],
-                        style="line",
-                        x=tuple(x for x, _ in rows),
-                        y=tuple(y for _, y in rows),
-                        drawn="points",
-                        value="average",
-                    ),
+                    line(_label(case, after=True), rows, **_look(case), drawn="points", value="average"),
                 ),
                 marks=_marks([case]),
                 caption=f"Each point is the average of {_messages(case)} messages of one size.",
@@ -193,37 +184,26 @@ def _marks(members: Sequence[AccessCase]) -> tuple[Mark, ...]:
 
 def _window_medians(case: AccessCase, *, after: bool) -> Series:
     """Medians of the windows of a case, with deciles; each window at the middle of its sizes."""
-    rows: list[tuple[float, Summary, PointResult]] = []
+    rows, ids = [], []
     for item in case.windows:
         summary = item.comm.together if after else item.comm.alone
         series = series_of(item.payload)
         if summary is not None and series is not None:
-            rows.append(((series.sizes[0] + series.sizes[-1]) / 2, summary, item))
-    return Series(
-        name=_label(case, after),
-        side="communication",
-        hue=HUES[case.who] if after else "black",
-        style="line",
-        x=tuple(x for x, _, _ in rows),
-        y=tuple(summary.median for _, summary, _ in rows),
-        low=tuple(summary.d1 for _, summary, _ in rows),
-        high=tuple(summary.d9 for _, summary, _ in rows),
-        points=tuple(item.id for _, _, item in rows),
-    )
+            middle = (series.sizes[0] + series.sizes[-1]) / 2
+            rows.append((middle, summary.median, summary.d1, summary.d9))
+            ids.append(item.id)
+    return line(_label(case, after), rows, ids, **_look(case, after))
 
 
 def _bound(case: AccessCase, of: sides.Of, end: Literal["lower", "upper"], *, after: bool) -> Series:
     bounds = case.bounds(of, after=after)
-    return Series(
-        name=_label(case, after),
-        side="communication",
-        hue=HUES[case.who] if after else "black",
-        style="line",
-        x=tuple(bound.bytes for bound in bounds),
-        y=tuple(bound.lower if end == "lower" else bound.upper for bound in bounds),
-        points=tuple(bound.point for bound in bounds),
-        value=f"{end} bound",
-    )
+    rows = [(bound.bytes, bound.lower if end == "lower" else bound.upper) for bound in bounds]
+    ids = [bound.point for bound in bounds]
+    return line(_label(case, after), rows, ids, **_look(case, after), value=f"{end} bound")
+
+
+def _look(case: AccessCase, after: bool = True) -> dict[str, Any]:
+    return {"side": "communication", "hue": HUES[case.who] if after else "black", "style": "line"}
 
 
 def _label(case: AccessCase, after: bool) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.figure import Axis, Figure
 from elbowroom.experiments import cores
-from elbowroom.experiments.common.panels import CAPTION, as_bandwidth, cores_of
+from elbowroom.experiments.common.panels import CAPTION, as_bandwidth, cores_of, line
 from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.experiments.common.sentences import (
     Values,
@@ -236,6 +236,7 @@ def node_figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figu
     if len(nodes) < 3:
         return ()
     size = max(item.size for item in results if item.metric == "bandwidth")
+    rows = [(float(place), node.median, node.d1, node.d9) for place, node in enumerate(nodes)]
     return (
         Figure(
             name="nodes",
@@ -245,18 +246,7 @@ def node_figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figu
                 names=tuple(f"{node.node} (socket {node.package})" for node in nodes),
             ),
             left=Axis(label="Network bandwidth (MB/s)"),
-            series=(
-                Series(
-                    name="alone",
-                    side="communication",
-                    style="alone",
-                    drawn="bars",
-                    x=tuple(float(place) for place in range(len(nodes))),
-                    y=tuple(node.median for node in nodes),
-                    low=tuple(node.d1 for node in nodes),
-                    high=tuple(node.d9 for node in nodes),
-                ),
-            ),
+            series=(line("alone", rows, side="communication", style="alone", drawn="bars"),),
             caption=CAPTION,
         ),
     )

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Series
-from elbowroom.experiments.common.panels import cores_of, curve, per_core
+from elbowroom.experiments.common.panels import cores_of, curve, line, per_core
 from elbowroom.experiments.common.sentences import (
     Claim,
     Values,
@@ -332,7 +332,7 @@ def _over_workers(case: PollingCase) -> Figure:
         title=f"{OWNERS[case.source]}: {size_text(case.size)} latency over the number of workers",
         x=WORKERS,
         left=Axis(label="Network latency (µs)"),
-        series=tuple(line for line in (_alone(case), *lines) if line is not None),
+        series=tuple(item for item in (_alone(case), *lines) if item is not None),
         caption="Plain alone, dashed beside workers; bands go from the first to the last decile.",
     )
 
@@ -347,10 +347,7 @@ def _alone(case: PollingCase) -> Series | None:
             columns.append((float(n), median(summary.median for summary in alone), *ends))
     if not columns:
         return None
-    x, y, low, high = zip(*columns, strict=True)
-    return Series(
-        name="alone", side="communication", hue="black", style="alone", x=x, y=y, low=low, high=high
-    )
+    return line("alone", columns, side="communication", hue="black", style="alone")
 
 
 def _over_nops(case: PollingCase) -> Figure:
@@ -376,7 +373,7 @@ def _over_nops(case: PollingCase) -> Figure:
         x=NOPS,
         left=Axis(label="Network latency (µs)"),
         right=Axis(label="Polls of a worker (million/s)", scale="log10") if rate is not None else None,
-        series=tuple(line for line in (*latency, rate) if line is not None),
+        series=tuple(item for item in (*latency, rate) if item is not None),
         caption="Plain alone, dashed beside polling workers; bands go from the first to the last decile.",
     )
 
@@ -390,14 +387,6 @@ def _paused(rows: Sequence[WorkerRow], nops: Iterable[float]) -> Series | None:
     if not paused or paused[0].comm.together is None:
         return None
     beside = paused[0].comm.together
-    return Series(
-        name="beside paused workers",
-        side="communication",
-        style="line",
-        x=ends,
-        y=(beside.median,) * 2,
-        low=(beside.d1,) * 2,
-        high=(beside.d9,) * 2,
-        points=(paused[0].id,) * 2,
-        drawn="smooth",
-    )
+    across = [(end, beside.median, beside.d1, beside.d9) for end in ends]
+    ids = (paused[0].id,) * 2
+    return line("beside paused workers", across, ids, side="communication", style="line", drawn="smooth")
