@@ -27,7 +27,7 @@ from elbowroom.broadcast.simulated import PLATFORMS, BroadcastRequest, Simulated
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import build
 from elbowroom.launch.launcher import Launch, LaunchRequest
-from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
+from elbowroom.launch.launchers import build_launch, check_program, detect, host_count
 from elbowroom.launch.mpi import find_mpi, launch_environment
 from elbowroom.launch.processes import run
 from elbowroom.profile import curve
@@ -103,9 +103,7 @@ def bench_launch(bench: Bench, job: JobLaunch) -> Launch:
     """The command line that starts the program's ranks."""
     mpi = find_mpi(job.mpi)
     name = job.launcher or ("mpiexec" if job.hosts or job.hostfile else detect(os.environ))
-    missing = missing_program(name, mpi)
-    if missing:
-        raise MachineError(missing, field="launcher", value=name, hint="choose another --launcher")
+    check_program(name, mpi)
     hosts = host_count(name, job.hosts, job.hostfile, os.environ)
     each = -(-job.ranks // hosts)
     request = LaunchRequest(

@@ -239,15 +239,17 @@ def run_program(
         late="raise the limit: --timeout",
         error=UsageError,
     )
-    if finished.code != 0:
-        text = finished.stdout.strip()[-_TAIL:] or "it printed nothing"
-        raise MachineError(
-            f"ended with exit code {finished.code}: {text}",
-            field=field,
-            value=" ".join(words),
-            hint="run it by hand",
-        )
+    check_ended(finished.code, finished.stdout, words, field)
     return finished
+
+
+def check_ended(code: int, output: str, words: Sequence[str], field: str) -> None:
+    """MachineError with the last words of a user's own program that failed."""
+    if code != 0:
+        text = output.strip()[-_TAIL:] or "it printed nothing"
+        raise MachineError(
+            f"ended with exit code {code}: {text}", field=field, value=" ".join(words), hint="run it by hand"
+        )
 
 
 def _text(file: Any) -> str:

@@ -24,7 +24,7 @@ from elbowroom.launch import processes
 from elbowroom.launch.launcher import Launch
 from elbowroom.launch.mpi import Mpi, mismatch
 from elbowroom.launch.processes import kill_session, start
-from elbowroom.points.unit import Startup, Unit
+from elbowroom.points.unit import Startup, Unit, failed_record
 
 PROTOCOL = 1
 """Version of docs/reference/protocol.md spoken here."""
@@ -284,17 +284,7 @@ class RecordedConversation:
     def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
         """The recorded answer."""
         answer = self._answers.get(unit)
-        if answer is not None:
-            return answer
-        return {
-            "record": "repetition",
-            "point": unit.point,
-            "repetition": unit.repetition,
-            "status": "failed",
-            "reason": "not in the recorded run",
-            "flags": [],
-            "phases": [],
-        }
+        return failed_record(unit, "not in the recorded run") if answer is None else answer
 
     def close(self) -> None:
         """Nothing runs, so nothing ends."""

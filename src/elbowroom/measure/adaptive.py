@@ -90,10 +90,11 @@ def start(
     _check(goal)
     out = Path(request.out) if request.out else default_out(NAME)
     refuse_existing(out)
+    plan, request = load_plan(request, tell)
     source = source or choose(request.where)
     restore_frequencies(source, tell)
-    whole = prepare(request, load_plan(request), source)
-    whole = msgspec.structs.replace(whole, plan=msgspec.structs.replace(whole.plan, name=NAME))
+    whole = prepare(request, plan, source)
+    whole = msgspec.structs.replace(whole, plan=msgspec.structs.replace(plan, name=NAME))
     candidates = _candidates(whole, layout_of(whole.machine))
     chosen = [
         candidates[at]

@@ -35,7 +35,7 @@ from elbowroom.measure.manifest import (
     same_machine,
     state_of,
 )
-from elbowroom.measure.prepare import estimated_seconds, load_plan, prepare, resolve_mpi, schedule, with_mesh
+from elbowroom.measure.prepare import estimated_seconds, load_plan, prepare, schedule, with_mesh
 from elbowroom.measure.prepared import Prepared, Request, UnitGroup
 from elbowroom.measure.progress import Progress, TimedProgress
 from elbowroom.measure.results import Results, evaluate
@@ -67,15 +67,15 @@ def start(
     clock = BudgetClock(request.start)
     out = Path(request.out) if request.out else default_out(request.plan)
     refuse_existing(out)
-    plan = load_plan(request) if prepared is None else prepared.plan
-    if source is None:
-        request = resolve_mpi(request, plan, tell)
-        source = choose(request.where)
+    if prepared is None:
+        plan, request = load_plan(request, tell)
+    source = source or choose(request.where)
     if request.trace:
         refuse_existing(traces_of(out))
         source.record(traces_of(out))
     restore_frequencies(source, tell)
-    prepared = prepared or prepare(request, plan, source)
+    if prepared is None:
+        prepared = prepare(request, plan, source)
     clock.limit(prepared.budget)
     with new_run(out, request, prepared, source, tell) as loop:
         return loop.folder, _measure(loop, clock, tell)

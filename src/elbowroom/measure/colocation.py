@@ -20,7 +20,7 @@ from elbowroom.documents import encode
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import read_document, write_atomically
 from elbowroom.launch import processes
-from elbowroom.launch.processes import kill_all, run_program, start
+from elbowroom.launch.processes import check_ended, kill_all, run_program, start
 from elbowroom.measure.colocation_commands import shared_environment
 from elbowroom.measure.manifest import Tell
 from elbowroom.measure.timed_commands import open_times, time_commands
@@ -35,7 +35,6 @@ LONGEST_OFFSET = 1.0
 """s. The second of two applications starts up to this much later: repetitions meet at other places."""
 
 _FIELD = "apps.command"
-_TAIL = 300
 
 
 class _SharedTimes(Format[SharedTime, tuple[int, str, str, str]]):
@@ -175,14 +174,7 @@ class _RepeatedJob:
         output.seek(0)
         printed = output.read().decode(errors="replace")
         self.stop()
-        if process.returncode != 0:
-            text = printed.strip()[-_TAIL:] or "it printed nothing"
-            raise MachineError(
-                f"ended with exit code {process.returncode}: {text}",
-                field=_FIELD,
-                value=" ".join(self._words),
-                hint="run it by hand",
-            )
+        check_ended(process.returncode, printed, self._words, _FIELD)
         seconds = self._apps.seconds(self._name, printed, ended - started)
         self.seconds.append(seconds)
         # What a launcher and MPI_Init take comes first.

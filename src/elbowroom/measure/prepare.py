@@ -43,19 +43,16 @@ SIMULATED_UNIT = 0.003
 """Seconds that one repetition on a virtual machine takes, the journal's writing to the disk included."""
 
 
-def load_plan(request: Request) -> Plan:
-    """The plan of a request, with the changes that it asks for."""
+def load_plan(request: Request, tell: Tell) -> tuple[Plan, Request]:
+    """The plan of a request, with the changes that it asks for; and the request with the MPI that the plan
+    needs, which the manifest keeps for a run that is resumed.
+    """
     plan = apply(load(request.plan), request.overrides)
     if request.seed is not None:
         plan = msgspec.structs.replace(plan, seed=request.seed)
     if not plan.question:
         plan = msgspec.structs.replace(plan, question=experiments.get(plan.experiment).question)
-    return plan
-
-
-def resolve_mpi(request: Request, plan: Plan, tell: Tell) -> Request:
-    """The request with the MPI that its plan needs, which the manifest keeps for a run that is resumed."""
-    return msgspec.structs.replace(request, where=with_starpu(request.where, plan, tell))
+    return plan, msgspec.structs.replace(request, where=with_starpu(request.where, plan, tell))
 
 
 def prepare(request: Request, plan: Plan, source: Source, *, empty: bool = False) -> Prepared:

@@ -12,11 +12,11 @@ import msgspec
 
 from elbowroom import experiments
 from elbowroom.documents import convert
-from elbowroom.errors import ElbowroomError, MachineError, UsageError
+from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import build, gpu, native, starpu, topologies
 from elbowroom.launch.executables import simulate
 from elbowroom.launch.launcher import Launch, LaunchRequest
-from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
+from elbowroom.launch.launchers import build_launch, check_program, detect, host_count
 from elbowroom.launch.mpi import find_mpi, refused_persistent, refused_progress, refused_threads, spec_of
 from elbowroom.launch.session import (
     PREFIX,
@@ -256,9 +256,7 @@ class Live:
 
     def open(self, start: ProbeStart) -> Conversation:
         """A program is built first if it is not there yet."""
-        missing = missing_program(self.name, self._mpi)
-        if missing:
-            raise MachineError(missing, field="launcher", value=self.name, hint="choose another --launcher")
+        check_program(self.name, self._mpi)
         point = start.program
         if point is not None:
             if self._traces is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,11 +22,11 @@ from elbowroom.machine.topology import Machine
 from elbowroom.measure import campaign
 from elbowroom.measure.budgets import smallest_budget
 from elbowroom.measure.manifest import Tell, now
-from elbowroom.measure.prepare import load_plan, prepare, resolve_mpi
+from elbowroom.measure.prepare import load_plan, prepare
 from elbowroom.measure.prepared import Prepared, Request
 from elbowroom.measure.results import Results, evaluate
 from elbowroom.measure.source import Where, choose
-from elbowroom.plan.file import Plan, fields
+from elbowroom.plan.file import fields
 from elbowroom.quantities import duration
 from elbowroom.signals import Stopped, ends_as_interrupt
 from elbowroom.store.folder import RunFolder, refuse_existing
@@ -227,8 +227,7 @@ def plan(request: StudyRequest, tell: Tell = lambda _: None) -> Planned:
             continue
         try:
             run_request = _run_request(request, run, machine, None)
-            plan = load_plan(run_request)
-            run_request = resolve_mpi(run_request, plan, tell)
+            plan, run_request = load_plan(run_request, tell)
             prepared[run.name] = prepare(run_request, plan, choose(run_request.where))
         except ElbowroomError as error:
             reasons[run.name] = error.message.removeprefix(REFUSED)
@@ -410,7 +409,7 @@ def conduct(request: StudyRequest, tell: Tell) -> Conducted:
     FOLDER_FORMAT.write(folder / FILE, msgspec.structs.replace(state, reasons=planned.reasons), own=True)
     done = Conducted(planned.study, folder, planned.machine, planned.runs, reasons=planned.reasons)
     clock = _Clock(request.budget, {name: item.seconds for name, item in planned.prepared.items()})
-    total = sum(clock.estimates.values())
+    total = sum(clock.left.values())
     tell(f"{planned.study.name}: {len(planned.prepared)} runs, about {duration(request.budget or total)}")
     try:
         with ends_as_interrupt():
@@ -435,7 +434,8 @@ def _check_release(folder: Path, state: StudyFolder, planned: Planned) -> None:
         path = run_path(folder, name)
         if not (path / "manifest.json").exists():
             continue
-        theirs, ours = map(_plain, (decode(RunFolder.open(path).manifest.plan), prepared.plan))
+        plans = (decode(RunFolder.open(path).manifest.plan), prepared.plan)
+        theirs, ours = (msgspec.to_builtins(item.plain()) for item in plans)
         changed = sorted(
             key for key in (ours.keys() | theirs.keys()) - {"budget"} if ours.get(key) != theirs.get(key)
         )
@@ -450,36 +450,13 @@ def _check_release(folder: Path, state: StudyFolder, planned: Planned) -> None:
             )
 
 
-def _plain(plan: Plan) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(plan.plain())
-    return plain
-
-
-def _conduct_run(
-    request: StudyRequest, done: Conducted, run: StudyRun, clock: _Clock, tell: Tell, number: str
-) -> None:
-    """Measures one run; what cannot be made is a reason, and a program that fails a failure. Errors of a run
-    that was begun before are raised: it must not look as if it had never been measured.
-    """
-    try:
-        done.results[run.name] = _measured(request, run, done.machine, clock, tell, number)
-    except UsageError as error:
-        if (run_path(done.folder, run.name) / "manifest.json").exists():
-            raise
-        done.reasons[run.name] = error.message
-    except MachineError as error:
-        done.failures[run.name] = error.message
-        tell(f"{run.name} failed: {error.message}")
-
-
 class _Clock:
     """Time of a study: what each run is estimated to take, what runs took in relation to that, and the part
     of the budget that each gets.
     """
 
     def __init__(self, budget: float, estimates: Mapping[str, float]) -> None:
-        self.budget, self.estimates = budget, dict(estimates)
-        self.left = dict(estimates)
+        self.budget, self.left = budget, dict(estimates)
         self._start = time.monotonic()
         self._estimated = self._spent = 0.0
 
@@ -487,14 +464,13 @@ class _Clock:
         """Seconds of the budget for a run; None without a budget."""
         if not self.budget:
             return None
-        remaining = max(0.0, self.budget - (time.monotonic() - self._start))
-        return remaining * self.estimates[name] / max(sum(self.left.values()), 1e-9)
+        return self.remaining() * self.left[name] / max(sum(self.left.values()), 1e-9)
 
     def remaining(self) -> float:
         """Seconds that all runs not yet done will take, at the rate of those that are."""
-        rate = self._spent / self._estimated if self._estimated > 1.0 else 1.0
         if self.budget:
             return max(0.0, self.budget - (time.monotonic() - self._start))
+        rate = self._spent / self._estimated if self._estimated > 1.0 else 1.0
         return rate * sum(self.left.values())
 
     def close(self, name: str, seconds: float) -> None:
@@ -505,26 +481,31 @@ class _Clock:
             self._spent += seconds
 
 
-def _measured(
-    request: StudyRequest,
-    run: StudyRun,
-    machine: Machine,
-    clock: _Clock,
-    tell: Callable[[str], object],
-    number: str,
-) -> Results:
-    """The results of one run: as they are where it is finished, else begun or gone on with."""
-    path = run_path(Path(request.out), run.name)
-    started, before = time.monotonic(), (path / "manifest.json").exists()
+def _conduct_run(
+    request: StudyRequest, done: Conducted, run: StudyRun, clock: _Clock, tell: Tell, number: str
+) -> None:
+    """Takes the results of one run as they are if it is finished, else begins it or goes on with it. What
+    cannot be made is a reason, and a program that fails a failure. Errors of a run that was begun before are
+    raised: it must not look as if it had never been measured.
+    """
+    path, started = run_path(done.folder, run.name), time.monotonic()
+    before = (path / "manifest.json").exists()
     try:
         if before and RunFolder.open(path).manifest.finished:
-            started = time.monotonic()
-            return evaluate(RunFolder.open(path))
+            done.results[run.name] = evaluate(RunFolder.open(path))
+            return
         tell(f"{number}: {run.name} ({run.measurement.plan}), {duration(clock.remaining())} left")
         if before:
-            return campaign.resume(path, tell, patience=request.patience)[1]
-        run_request = _run_request(request, run, machine, clock.share(run.name))
-        return campaign.start(run_request, tell)[1]
+            _, done.results[run.name] = campaign.resume(path, tell, patience=request.patience)
+        else:
+            run_request = _run_request(request, run, done.machine, clock.share(run.name))
+            _, done.results[run.name] = campaign.start(run_request, tell)
+    except UsageError as error:
+        if (path / "manifest.json").exists():
+            raise
+        done.reasons[run.name] = error.message
+    except MachineError as error:
+        done.failures[run.name] = error.message
+        tell(f"{run.name} failed: {error.message}")
     finally:
-        spent = time.monotonic() - started
-        clock.close(run.name, spent if not before else 0.0)
+        clock.close(run.name, 0.0 if before else time.monotonic() - started)

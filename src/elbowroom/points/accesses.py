@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import msgspec
 import numpy as np
@@ -250,26 +250,23 @@ def add(times: WindowTimes, sizes: int, record: Mapping[str, object]) -> str:
         start = cast(int, record.get("start", 0))
         (times.starts_after if together else times.starts_without).append(start)
         if phase["phase"] == "AB":
-            misses = cast(Mapping[str, object], phase.get("misses") or {})
-            _add_misses(times, sizes, misses)
-            _add_misses(times, sizes, cast(Mapping[str, object], misses.get("measured") or {}))
-            _add_work(times, sizes, cast(Mapping[str, Mapping[str, object]], misses.get("work") or {}))
+            misses = cast(Mapping[str, Any], phase.get("misses") or {})
+            for counted in (misses, misses.get("measured") or {}):
+                for rank, level, counts in _by_rank(sizes, counted):
+                    if level in LEVELS:
+                        key = (str(counted.get("source")), rank, level)
+                        times.misses.setdefault(key, []).append(counts)
+            for rank, name, counts in _by_rank(sizes, misses.get("work") or {}):
+                times.work.setdefault((rank, name), []).append(counts)
     return ""
 
 
-def _add_misses(times: WindowTimes, sizes: int, counted: Mapping[str, object]) -> None:
-    for rank in RANKS:
-        for level, counts in cast(Mapping[str, Sequence[float]], counted.get(rank) or {}).items():
-            if level in LEVELS and len(counts) == sizes:
-                key = (str(counted.get("source")), rank, level)
-                times.misses.setdefault(key, []).append(np.asarray(counts, dtype=np.float64))
-
-
-def _add_work(times: WindowTimes, sizes: int, counted: Mapping[str, Mapping[str, object]]) -> None:
+def _by_rank(sizes: int, counted: Mapping[str, object]) -> Iterator[tuple[str, str, Floats]]:
+    """Rank, name and counts of what was counted for each size."""
     for rank in RANKS:
         for name, counts in cast(Mapping[str, Sequence[float]], counted.get(rank) or {}).items():
             if len(counts) == sizes:
-                times.work.setdefault((rank, name), []).append(np.asarray(counts, dtype=np.float64))
+                yield rank, name, np.asarray(counts, dtype=np.float64)
 
 
 def window_series(point: Point, sizes: tuple[int, ...], times: WindowTimes) -> WindowSeries | None:

@@ -43,3 +43,16 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     def unit(self) -> Unit:
         """The unit this line answers."""
         return Unit(point=self.point, repetition=self.repetition, closing=self.closing)
+
+
+def failed_record(unit: Unit, reason: str) -> dict[str, Any]:
+    """The record of a unit that got no answer, with the reason."""
+    return {
+        "record": "repetition",
+        "point": unit.point,
+        "repetition": unit.repetition,
+        "status": "failed",
+        "reason": reason,
+        "flags": [],
+        "phases": [],
+    }

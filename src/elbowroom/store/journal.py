@@ -26,7 +26,7 @@ from elbowroom.documents import check_version
 from elbowroom.errors import UsageError
 from elbowroom.files import check_file, disk_error, read_document, sync_folder, write_all
 from elbowroom.points import point as points
-from elbowroom.points.unit import Entry, Unit
+from elbowroom.points.unit import Entry, Unit, failed_record
 from elbowroom.store.locks import Lock
 
 _MOST = 2.0**53
@@ -414,13 +414,5 @@ class Journal(Lines[Entry, Unit]):
 
 def failed_entry(unit: Unit, reason: str) -> Entry:
     """The entry of a unit that got no answer: `failed` with the reason, and no phases."""
-    record = {
-        "record": "repetition",
-        "point": unit.point,
-        "repetition": unit.repetition,
-        "status": "failed",
-        "reason": reason,
-        "flags": [],
-        "phases": [],
-    }
+    record = failed_record(unit, reason)
     return Entry(point=unit.point, repetition=unit.repetition, closing=unit.closing, record=record)

@@ -195,13 +195,12 @@ class RunPlan(Verb):
         """What `run` would do: points, notes, command lines and the time it would take. Measures and builds
         nothing.
         """
-        from elbowroom.measure.prepare import load_plan, prepare, resolve_mpi
+        from elbowroom.measure.prepare import load_plan, prepare
         from elbowroom.measure.source import choose
 
         request = self._request()
         with native.dry_run() as missing:
-            plan = load_plan(request)
-            request = resolve_mpi(request, plan, lambda _: None)
+            plan, request = load_plan(request, lambda _: None)
             # Of another's machine, having nothing to measure is an answer.
             empty = self.virtual.machine is not None
             prepared = prepare(request, plan, choose(request.where), empty=empty)

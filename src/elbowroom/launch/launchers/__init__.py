@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from elbowroom import plugins
-from elbowroom.errors import UsageError
+from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch.launcher import Launch, Launcher, LaunchRequest, read_hostfile
 from elbowroom.launch.mpi import Mpi
 from elbowroom.launch.session import PREFIX
@@ -48,7 +48,10 @@ def host_count(name: str, hosts: tuple[str, ...], hostfile: str | None, env: Map
     return len(read_hostfile(hostfile)) if hostfile else launcher.hosts(env)
 
 
-def missing_program(name: str, mpi: Mpi) -> str:
-    """Why launcher `name` cannot start anything here; empty when it can."""
+def check_program(name: str, mpi: Mpi) -> None:
+    """MachineError if launcher `name` cannot start anything here."""
     program = get(name).program or mpi.launcher
-    return "" if shutil.which(program) else f"{program} is not in PATH"
+    if not shutil.which(program):
+        raise MachineError(
+            f"{program} is not in PATH", field="launcher", value=name, hint="choose another --launcher"
+        )
