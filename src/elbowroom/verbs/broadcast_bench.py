@@ -48,6 +48,7 @@ class BenchBroadcasts(Verb):
     """
 
     name = "broadcast bench"
+    saves = True
 
     ranks: int | None = option("Default: one for each core, 2 at least.", "N", type=click.IntRange(min=2))
     sizes: tuple[int, ...] = option(
@@ -83,10 +84,7 @@ class BenchBroadcasts(Verb):
         from elbowroom.launch.executables import measure_broadcasts
 
         cases, job = self._cases()
-        measured = list(entries(cases, measure_broadcasts(cases, job)))
-        if self.out is not None:
-            save(measured, Path(self.out))
-        return measured
+        return list(entries(cases, measure_broadcasts(cases, job)))
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program; the time is a guess: that of a network in which a rank sends GUESSED_RATE."""

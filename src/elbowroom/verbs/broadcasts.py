@@ -269,6 +269,7 @@ class TuneBroadcasts(Verb):
     """
 
     name = "broadcast tune"
+    saves = True
 
     links: NetworkOptions = included(
         NetworkOptions,
@@ -298,10 +299,7 @@ class TuneBroadcasts(Verb):
         else:
             self.links.refuse_beside("from")
             network = fit_broadcast_network(self.source)
-        document = tune_broadcasts(network, self.sizes, self.recipients)
-        if self.out is not None:
-            save(document, Path(self.out))
-        return document
+        return tune_broadcasts(network, self.sizes, self.recipients)
 
     def print(self, result: NetworkDocument) -> None:
         """The network, and a line for each size and number of recipients."""

@@ -74,6 +74,7 @@ class PredictColocation(Verb):
     """
 
     name = "colocate predict"
+    saves = True
 
     profiles: Sequence[str | Path] = argument(nargs=-1, metavar="PROFILE...")
     half: bool = option("Each job has half of its ranks on a node, on twice the nodes.")
@@ -139,10 +140,7 @@ class PredictColocation(Verb):
             slower = (_slowdown(predicted.slowdown_a), _slowdown(predicted.slowdown_b))
             pairs.append(ForecastPair(a=a, b=b, slowdown_a=slower[0], slowdown_b=slower[1]))
             notes.update(dict.fromkeys(predicted.notes))
-        document = ForecastDocument(half=self.half, jobs=tuple(names), pairs=tuple(pairs), notes=tuple(notes))
-        if self.out is not None:
-            save(document, Path(self.out))
-        return document
+        return ForecastDocument(half=self.half, jobs=tuple(names), pairs=tuple(pairs), notes=tuple(notes))
 
     def print(self, result: ForecastDocument) -> None:
         print_wrapped(

@@ -21,6 +21,7 @@ from elbowroom.cli.console import print_json, progress_bar
 from elbowroom.cli.options import NOISY, Command, json_option
 from elbowroom.errors import UsageError
 from elbowroom.verbs.dry_runs import print_planned
+from elbowroom.verbs.saving import save
 
 if TYPE_CHECKING:
     from elbowroom.launch.planned_starts import PlannedStart
@@ -45,8 +46,6 @@ class Declared:
     """Makes the field's value of what was typed and the name of the option in errors."""
     only_with: str | None = None
     """The field that this one is only valid with, and what to type for it: `resume RUN`."""
-    conflicts: str | None = None
-    """The field that this one cannot be given with."""
     positional: bool = False
     """Whether the Python function takes it by position."""
     spread: bool = False
@@ -109,14 +108,14 @@ class Declared:
         return implied
 
 
-_RULES = {"parse", "only_with", "conflicts", "positional", "spread", "in_python"}
+_RULES = {"parse", "only_with", "positional", "spread", "in_python"}
 
 
 def option(
     help: str = "", metavar: str | None = None, *, spelled: str = "", default: Any = None, **settings: Any
 ) -> Any:
     """A field that is an option; `spelled`: as typed, `-o --out` (default: its name behind `--`); `settings`:
-    click's, and `parse`, `only_with`, `conflicts`, `positional`, `in_python` (see Declared).
+    click's, and `parse`, `only_with`, `positional`, `in_python` (see Declared).
 
     What is not given follows from the annotation: type and metavar of a number, a file or a Literal without
     metavar (its choices); the default of a flag, and of a tuple, which is an option that may be repeated. The
@@ -256,6 +255,8 @@ class Verb(Options):
     """Whether `--json` prints one."""
     fits: ClassVar[bool] = False
     """Whether it fits models: then linear algebra has one thread."""
+    saves: ClassVar[bool] = False
+    """Whether its result is written to the file that `out` names."""
     progress: ClassVar[str] = ""
     """What its progress bar says; `tell` hears it."""
     with_resume: ClassVar[tuple[str, ...]] = ()
@@ -286,30 +287,25 @@ class Verb(Options):
                     hint=f"leave it out, or start a new {self.resumed}",
                 )
             if member.declared is not None:
-                self._check_others(member, member.declared)
+                self._check_needed(member, member.declared)
 
     @classmethod
     def is_fixed(cls, member: Member) -> bool:
         """Whether it cannot be given with `resume`."""
         return bool(cls.with_resume) and not {member.name, member.holder} & {*cls.with_resume, "resume"}
 
-    def _check_others(self, member: Member, declared: Declared) -> None:
-        value = member.value(self)
-        field, value = declared.typed(member.name), None if value is True else value
-        if declared.only_with is not None:
-            needed, *words = declared.only_with.split()
-            if not self._has(needed):
-                option = f"--{needed.replace('_', '-')}"
-                hint = f"add {' '.join((option, *words))}"
-                raise UsageError(f"is only valid with {option}", field=field, value=value, hint=hint)
-        if declared.conflicts is not None and self._has(declared.conflicts):
-            other = declared.conflicts.replace("_", "-")
-            raise UsageError(
-                f"cannot be given with --{other}", field=field, value=value, hint="leave one of the two out"
-            )
-
-    def _has(self, name: str) -> bool:
-        return next(member for member in self.members if member.name == name).given(self)
+    def _check_needed(self, member: Member, declared: Declared) -> None:
+        """UsageError where the field that this one is only valid with is not given."""
+        needed, *words = (declared.only_with or "").split() or [""]
+        if not needed or next(other for other in self.members if other.name == needed).given(self):
+            return
+        value, option = member.value(self), f"--{needed.replace('_', '-')}"
+        raise UsageError(
+            f"is only valid with {option}",
+            field=declared.typed(member.name),
+            value=None if value is True else value,
+            hint=f"add {' '.join((option, *words))}",
+        )
 
     def do(self) -> Any:
         """Its action; what it returns is the result of the Python function."""
@@ -325,10 +321,14 @@ class Verb(Options):
 
         return plan_starts(self.planned_starts)
 
-    @property
-    def is_dry_run(self) -> bool:
-        """Whether only the plan is wanted."""
-        return bool(getattr(self, "dry_run", False))
+    def result(self) -> Any:
+        """What the Python function returns: the plan of a dry run; else of `do`, also written to `out`."""
+        if getattr(self, "dry_run", False):
+            return self.planned()
+        result = self.do()
+        if self.saves and (out := getattr(self, "out", None)) is not None:
+            save(result, out)
+        return result
 
     def document(self, result: Any) -> Any:
         """What `--json` prints."""
@@ -381,7 +381,7 @@ class Verb(Options):
 
     def execute(self, as_json: bool) -> int:
         """Does what the command line asks for, prints it, and returns the exit code."""
-        if self.is_dry_run:
+        if getattr(self, "dry_run", False):
             plan = self.planned()
             if as_json:
                 print_json(self.planned_document(plan))
@@ -389,7 +389,7 @@ class Verb(Options):
                 self.print_planned(plan)
             return 0
         with self.in_shell(as_json) as request:
-            result = request.do()
+            result = request.result()
         return self.show(result, as_json)
 
     def show(self, result: Any, as_json: bool) -> int:
@@ -489,8 +489,7 @@ def function_of(
 
     def function(*arguments: Any, **options: Any) -> Any:
         given = signature.bind(*arguments, **options).arguments
-        request = request_of(verb, {**given, **fixed})
-        return request.planned() if request.is_dry_run else request.do()
+        return request_of(verb, {**given, **fixed}).result()
 
     function.__name__ = function.__qualname__ = name or verb.name.replace(" ", "_").replace("-", "_")
     function.__doc__ = (verb.planned if "dry_run" in fixed else verb.do).__doc__ or verb.__doc__

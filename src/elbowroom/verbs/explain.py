@@ -48,6 +48,7 @@ class Explain(Verb):
     """
 
     name = "explain"
+    saves = True
 
     runs: tuple[Run | Path | str, ...] = argument(metavar="RUN [RUN...]", nargs=-1, spread=True)
     out: Path | str | None = out_option(FIGURE, "Draw a figure: .svg or .png.")
@@ -69,12 +70,7 @@ class Explain(Verb):
         runs = open_each(self.runs)
         _check_machines(runs)
         observed = [run.observed() for run in runs]
-        explanation = explain_runs(
-            observed, runs[0].machine, kernel=self.kernel, n=self.cores, size=self.size
-        )
-        if self.out is not None:
-            save(explanation, Path(self.out))
-        return explanation
+        return explain_runs(observed, runs[0].machine, kernel=self.kernel, n=self.cores, size=self.size)
 
     def print(self, result: Explanation) -> None:
         """A sentence for each source, then a table of all points."""

@@ -276,6 +276,7 @@ class ShowProfile(Verb):
     """Show how each node used its network, over time."""
 
     name = "profile show"
+    saves = True
 
     directory: Path | str = argument(metavar="P")
     curve: Path | str | None = option(
@@ -300,10 +301,7 @@ class ShowProfile(Verb):
 
         curve = None if self.curve is None else load_curve(self.curve)
         analysis = analyse(read_profile(Path(self.directory)), curve)
-        shown = ShownProfile(summarise(analysis), analysis)
-        if self.out is not None:
-            save(shown, Path(self.out))
-        return shown
+        return ShownProfile(summarise(analysis), analysis)
 
     def document(self, result: ShownProfile) -> ProfileSummary:
         return result.summary

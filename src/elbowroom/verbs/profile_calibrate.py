@@ -38,6 +38,7 @@ class CalibrateNic(Verb):
     """
 
     name = "profile calibrate"
+    saves = True
 
     sizes: Sequence[int] = option(
         "Of the messages.", "LIST", default="1KiB,16KiB,256KiB,4MiB", parse=parse_sizes, positional=True
@@ -66,10 +67,7 @@ class CalibrateNic(Verb):
             measured = measure_network(
                 cases, job, repeat=self.repeat, seconds=self.seconds, adapt=_adapt(nic)
             )
-        result = calibration(cases, measured, find_mpi(self.launching.mpi).name)
-        if self.out is not None:
-            save(result, Path(self.out))
-        return result
+        return calibration(cases, measured, find_mpi(self.launching.mpi).name)
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         from elbowroom.launch.executables import NETWORK_BENCH, bench_launch

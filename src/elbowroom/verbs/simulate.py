@@ -49,6 +49,7 @@ class Simulate(Verb):
     """
 
     name = "simulate"
+    saves = True
 
     machine: str = option(
         "henri (see `machine list`), FILE.toml, FILE.xml.", "MACHINE", required=True, positional=True
@@ -104,10 +105,7 @@ class Simulate(Verb):
             _check(node, load)
         truth = Requests(node, executables.simulate, seed=self.seed)
         curves = tuple(curve(truth, load, counts, pattern=self.kernel, far=self.far_thread) for load in loads)
-        simulated = Simulated(node, curves, tuple(onset_of(one) for one in curves))
-        if self.out is not None:
-            save(simulated, Path(self.out))
-        return simulated
+        return Simulated(node, curves, tuple(onset_of(one) for one in curves))
 
     def _settings(self) -> list[tuple[str, str]]:
         return [_parse_setting(item) if isinstance(item, str) else item for item in self.settings]

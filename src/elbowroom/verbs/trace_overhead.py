@@ -71,6 +71,7 @@ class MeasureOverhead(Verb):
     """
 
     name = "trace overhead"
+    saves = True
 
     command: Sequence[str] = command_argument()
     repeat: int = option("Number of runs of each set of categories.", default=10)
@@ -116,7 +117,7 @@ class MeasureOverhead(Verb):
             runs = record_in_turns(
                 turns, lambda turn: program.run(turn[1], turn[2], turn[0]), first.seconds, self.step
             )
-        costs = overhead.analyse(
+        return overhead.analyse(
             runs,
             sets,
             command=program.words,
@@ -126,9 +127,6 @@ class MeasureOverhead(Verb):
             buffer=program.buffer,
             seed=self.seed,
         )
-        if self.out is not None:
-            save(costs, Path(self.out))
-        return costs
 
     @property
     def _counts(self) -> list[int | None]:
@@ -239,6 +237,7 @@ class MeasureFlushes(Verb):
     """
 
     name = "trace flushes"
+    saves = True
 
     command: Sequence[str] = command_argument()
     repeat: int = option("Runs with, and without, flushes.", default=10)
@@ -267,7 +266,7 @@ class MeasureFlushes(Verb):
             first = program.measure()
             turns = flush_order(self.repeat, self.seed)
             runs = record_in_turns(turns, lambda turn: program.run(*turn), first.timed.seconds, self.step)
-        costs = analyse_flushes(
+        return analyse_flushes(
             runs,
             command=program.words,
             metric=self.compared.metric,
@@ -276,9 +275,6 @@ class MeasureFlushes(Verb):
             seed=self.seed,
             buffer=program.buffer,
         )
-        if self.out is not None:
-            save(costs, Path(self.out))
-        return costs
 
     def _program(self, directory: Path) -> FlushRuns:
         from elbowroom.measure.recording_cost import FlushRuns

@@ -43,6 +43,7 @@ class ReportOverlap(Verb):
     """
 
     name = "trace overlap"
+    saves = True
 
     files: Sequence[str | Path] | str | Path = argument(metavar="TRACE...", nargs=-1)
     computation: tuple[str, ...] = option("Names that match are computation.", "PATTERN")
@@ -66,10 +67,7 @@ class ReportOverlap(Verb):
         """
         if self.compare:
             return self._compared()  # type: ignore[return-value]  # the command line alone asks for that
-        result = self._overlap(self.files)
-        if self.out is not None:
-            save(result, Path(self.out))
-        return result
+        return self._overlap(self.files)
 
     def _compared(self) -> OverlapComparison:
         files = _names(self.files)

@@ -124,7 +124,6 @@ def sending() -> Iterator[type[Verb]]:
         place: Place = included(Place, own={"host": {"help": "Where to."}})
         report: bool = option("No report.", spelled="--no-report", default=True)
         browse: bool = option(in_python=False)
-        quiet: bool = option(conflicts="browse")
         resume: str | None = option("", "RUN")
         again: bool = option(only_with="resume RUN")
         dry_run: bool = dry_run_option()
@@ -172,11 +171,6 @@ def test_options_that_are_fixed_at_the_start_are_refused_with_resume(sending: ty
         invoked(sending, "--again")
 
 
-def test_options_that_conflict_are_refused(sending: type[Verb]) -> None:
-    with pytest.raises(UsageError, match="quiet: cannot be given with --browse; leave one of the two out"):
-        invoked(sending, "--quiet", "--browse")
-
-
 def test_a_dry_run_answers_with_the_plan(sending: type[Verb]) -> None:
     assert invoked(sending, "a", "b", "--dry-run", "--json") == (0, '{\n "sent": 2\n}\n')
     assert function_of(sending)(("a",), dry_run=True) == {"sent": 1}
@@ -187,7 +181,7 @@ def test_a_function_has_the_signature_of_its_declaration(sending: type[Verb]) ->
     signature = str(inspect.signature(function_of(sending)))
     assert signature == (
         "(words: 'tuple[str, ...]' = (), first: 'str' = 7, *, host: 'str | None' = None, port: 'int' = 1, "
-        "extra: 'tuple[int, ...]' = (), report: 'bool' = True, quiet: 'bool' = False, "
+        "extra: 'tuple[int, ...]' = (), report: 'bool' = True, "
         "resume: 'str | None' = None, again: 'bool' = False, dry_run: 'bool' = False) -> 'tuple[Any, ...]'"
     )
     with pytest.raises(TypeError):
