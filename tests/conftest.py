@@ -4,11 +4,13 @@ measuring.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 from hypothesis import settings
 
 import sanitized
+import turns
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
@@ -23,13 +26,19 @@ from elbowroom.launch.processes import one_thread
 from elbowroom.models.curves import STREAMS, Curves, Row, Situation
 from elbowroom.store.curves import write_curves
 from plugin_site import install_plugin
-from traced import Interposers
 
 __all__ = ["install_plugin"]
 
 DATA = Path(__file__).parent / "data"
-APART = (sanitized.MODULE, "test_slurm.py", "test_benchmarks.py")
-"""Their ranks may share cores with other tests: nothing that they measure is looked at."""
+STARPU = (
+    "test_trace_runtimes", "test_starpu", "test_runtime", "test_run_runtime", "test_kernels_apps",
+    "test_factorizations", "test_kernels", "test_polling",
+)  # fmt: skip
+"""Programs over StarPU share a folder of the user; those that start at once disturb each other."""
+SPLIT = ("test_benchmarks", "test_calibrate")
+"""Files whose tests take long and have nothing in common: workers share them."""
+WAITING = ("mpi", "e2e")
+"""Folders whose tests mostly wait for programs; the others compute. Workers have some of both at a time."""
 FAKE = Path(__file__).parent / "fake_site.py"
 
 # A shell's background job ignores interrupts, nohup hang-ups, and children inherit that; tests send such
@@ -64,11 +73,27 @@ settings.register_profile("explore", max_examples=1000, deadline=None, print_blo
 settings.load_profile("explore" if os.environ.get("ELBOWROOM_EXPLORE") == "1" else "repeatable")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Before any test loads numpy: with threads for linear algebra, fits on a busy machine take ten times as
     long.
     """
     one_thread()
+    config.addinivalue_line("markers", "alone: compares measured times; no other test runs meanwhile")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What `./elbowroom test` runs beside these tests; waits for its end."""
+    folder = os.environ.get("ELBOWROOM_BESIDE")
+    if folder is None or not Path(folder, "beside.lock").exists():
+        return
+    with open(Path(folder, "beside.lock"), encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    for name in ("lint", "ctest"):
+        log = Path(folder, f"{name}.log")
+        if log.exists():
+            terminalreporter.section(name)
+            terminalreporter.write(log.read_text(encoding="utf-8", errors="replace"))
 
 
 def _needs_probe(item: pytest.Item) -> bool:
@@ -76,18 +101,47 @@ def _needs_probe(item: pytest.Item) -> bool:
     return path.parts[0] == "mpi" or item.get_closest_marker("real") is not None
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
+    """With several workers, a test with the mark `alone` waits until no other test runs."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    folder = item.config._tmp_path_factory.getbasetemp().parent  # type: ignore[attr-defined]
+    with turns.turn(folder, alone=item.get_closest_marker("alone") is not None):
+        return (yield)
+
+
+def _group(item: pytest.Item) -> str:
+    if item.path.stem in SPLIT:
+        return item.name
+    return "starpu" if item.path.stem in STARPU else item.path.stem
+
+
+def _in_turns(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The tests by their groups: one of a folder whose tests mostly wait, one of another, and so on; those
+    that wait for the builds with sanitizers at last.
+    """
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        groups.setdefault(_group(item), []).append(item)
+    places: dict[str, int] = {}
+    seen = Counter[bool]()
+    for name, members in groups.items():
+        path = members[0].path
+        waits = path.relative_to(Path(__file__).parent).parts[0] in WAITING
+        places[name] = len(items) if path.name == sanitized.MODULE else 2 * seen[waits] + (not waits)
+        seen[waits] += 1
+    return [item for name in sorted(groups, key=places.__getitem__) for item in groups[name]]
+
+
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sets ELBOWROOM_PROBE and ELBOWROOM_MPIRUN where a test wants the real probe; builds it before the
-    first. The tests that wait for the sanitizers' builds come last. With several workers (pytest -n), one has
-    all tests with real ranks, so that these do not share their cores with others'.
+    first. With several workers (pytest -n), one has all tests of a file, and one all over StarPU.
     """
-    items.sort(key=lambda item: item.path.name == sanitized.MODULE)
+    items[:] = _in_turns(items)
     for item in items:
-        ranks = _needs_probe(item) and item.path.name not in APART
-        # Programs over StarPU share a folder of the user; those that start at once disturb each other.
-        starpu = item.path.stem in ("test_trace_runtimes", "test_starpu")
-        item.add_marker(pytest.mark.xdist_group("ranks" if ranks or starpu else item.path.stem))
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
     if not any(_needs_probe(item) for item in items):
         return
     try:
@@ -181,9 +235,3 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ELBOWROOM_KERNELS_OPENMP", str(prefix / "bin" / "kernels-openmp"))
     monkeypatch.setenv("FAKE_TOPOLOGY", str(DATA / "quick" / "topology.xml"))
     return prefix
-
-
-@pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Interposers:
-    """The interposer of each MPI, built once for all tests."""
-    return Interposers(tmp_path_factory.mktemp("pmpi"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import subprocess
@@ -11,11 +12,12 @@ from typing import NamedTuple
 import pytest
 
 from elbowroom.errors import ElbowroomError
-from elbowroom.launch import build
+from elbowroom.launch import build, native
 from elbowroom.launch.mpi import Mpi, find_mpi
 from trace_rings import Recorded, read_rings
 
-PMPI = Path(__file__).parents[1] / "lib" / "pmpi"
+ROOT = Path(__file__).parents[1]
+PMPI = ROOT / "lib" / "pmpi"
 MPIS = ("embedded", "openmpi", "mpich")
 SEND, RECEIVE = 4, 5
 PATIENCE = 120
@@ -39,29 +41,27 @@ def minikernel(mpi: Mpi) -> Path:
         return build.application("elbow_minikernel", mpi)
 
 
-class Interposers:
-    """What to preload for each MPI, built once: as users do, and for MPICH over another MPI's recorder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._built: dict[str, Path] = {}
-
-    def __call__(self, mpi: Mpi) -> Path:
-        if mpi.compiler not in self._built:
-            if mpi.kind == "mpich" and not mpi.embedded:
-                ready = _interposer(mpi, build.trace_libraries(find_mpi()), self._folder / mpi.kind)
-            else:
-                ready = build.trace_libraries(mpi)
-            self._built[mpi.compiler] = ready / "libelbow_trace_mpi.so"
-        return self._built[mpi.compiler]
+def interposer(mpi: Mpi) -> Path:
+    """What to preload for an MPI: as users build it, and for MPICH over another MPI's recorder."""
+    if mpi.kind == "mpich" and not mpi.embedded:
+        folder = _interposer(mpi, build.trace_libraries(find_mpi()))
+    else:
+        folder = build.trace_libraries(mpi)
+    return folder / "libelbow_trace_mpi.so"
 
 
-def _interposer(mpi: Mpi, recorder: Path, folder: Path) -> Path:
+def _interposer(mpi: Mpi, recorder: Path) -> Path:
+    options = shlex.split(os.environ.get("ELBOWROOM_CMAKE", ""))
+    key = native.source_key(ROOT, [], [str(ROOT), mpi.compiler, mpi.version, str(recorder)])
+    folder = native.cache_folder().parent / "interposers" / key
     words = ["cmake", "-S", str(PMPI), "-B", str(folder), "-G", "Ninja", f"-DMPI_CXX_COMPILER={mpi.compiler}"]
-    words += [f"-DELBOW_TRACE_FOLDER={recorder}", *shlex.split(os.environ.get("ELBOWROOM_CMAKE", ""))]
-    for command in (words, ["ninja", "-C", str(folder)]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    words += [f"-DELBOW_TRACE_FOLDER={recorder}", *options]
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="ascii") as lock:  # one worker builds, another finds it there
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for command in (words, ["ninja", "-C", str(folder)]):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
     return folder / "preload"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,12 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "extended_real.py"
 def test_every_second_size_and_intensity_is_predicted_better_than_without_a_model(tmp_path: Path) -> None:
     kept = tmp_path / "again.json"
     done = subprocess.run(
-        [sys.executable, BENCHMARK, "--json", "--save", kept], check=True, capture_output=True, timeout=600
+        [sys.executable, BENCHMARK, "--json", "--save", kept],
+        check=True,
+        capture_output=True,
+        timeout=600,
+        # Beside other tests, the threads of linear algebra wait for one another (one_thread).
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
     for errors in json.loads(done.stdout).values():
         found = {name: mean(streams) for name, streams in errors.items()}

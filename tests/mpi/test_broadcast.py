@@ -25,7 +25,7 @@ from elbowroom.verbs.broadcast_bench import cores
 from traced import mpi_called
 
 PARTS = ("trees", "tags", "versions", "wrong", "mismatch", "absent", "again", "confined", "order")
-SETTINGS = [("embedded", 2), ("embedded", 8), ("openmpi", 4), ("mpich", 2), ("mpich", 8)]
+SETTINGS = [("embedded", 2), ("embedded", 8), ("openmpi", 4), ("mpich", 2), ("mpich", 4)]
 
 
 class Started(NamedTuple):

@@ -252,6 +252,7 @@ def measured(ask: Ask, operation: str, size: int, **call: Any) -> OverlapMeasure
     return measures(samples_of([sound(answer, iterations=30)]))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("operation", ["exchange", "allreduce"])
 def test_a_message_that_nobody_advances_is_lost_for_want_of_progress(openmpi: Ask, operation: str) -> None:
     """Another program may hold up some of the five."""
@@ -259,6 +260,7 @@ def test_a_message_that_nobody_advances_is_lost_for_want_of_progress(openmpi: As
     assert reasons.count("no_progress") >= 3, reasons
 
 
+@pytest.mark.alone
 def test_calls_of_mpi_test_make_a_message_proceed(openmpi: Ask) -> None:
     """The best of five each: another program may hold up the others."""
 
@@ -269,6 +271,7 @@ def test_calls_of_mpi_test_make_a_message_proceed(openmpi: Ask) -> None:
     assert most(progress="test", period=2e-5) > most()
 
 
+@pytest.mark.alone
 def test_a_link_slower_than_the_computation_is_the_reason(slow_link: Ask) -> None:
     """A token bucket lets the few messages of the calibration pass faster than those that follow."""
     assert any(

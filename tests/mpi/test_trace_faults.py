@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from elbowroom.launch.mpi import find_mpi
-from traced import Interposers
+from traced import interposer
 
 ROOT = Path(__file__).parents[2]
 FAULTS = ROOT / "tests" / "faults"
@@ -25,10 +25,10 @@ KINDS = ["memory", "write", "open", "room", "mmap", "thread"]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, libraries: Interposers) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Holds the programs and the library that makes calls fail."""
     made = tmp_path_factory.mktemp("faults")
-    recorder = libraries(find_mpi()).parent
+    recorder = interposer(find_mpi()).parent
     shared = ["-shared", "-fPIC", FAULTS / "failing.c", "-o", made / "libfailing.so", "-ldl"]
     linked = [recorder / "libelbow_trace.so", recorder / "libelbow_clock.so", f"-Wl,-rpath,{recorder}"]
     program = [f"-I{ROOT / 'include'}", FAULTS / "recorded.c", "-o", made / "recorded", *linked]
@@ -124,14 +124,14 @@ def test_a_program_goes_on_where_everything_fails_from_some_call_on(
     [("stop", "1", 240, 80), ("stop", "1+", 400, 80), ("grow", "1+", 400, 100)],
 )
 def test_an_mpi_program_goes_on_where_its_interposer_has_no_memory(
-    policy: str, first: str, last: int, step: int, folder: Path, tmp_path: Path, libraries: Interposers
+    policy: str, first: str, last: int, step: int, folder: Path, tmp_path: Path
 ) -> None:
     mpi = find_mpi()
     program = folder / "mpi_recorded"
     words = [mpi.compiler, "-x", "c++", "-fpermissive", "-w", "-O1", "-DWITH_MPI", FAULTS / "recorded.c"]
     subprocess.run([*map(str, words), "-o", str(program), "-ldl"], check=True, capture_output=True)
     environment = {
-        "LD_PRELOAD": f"{folder / 'libfailing.so'} {libraries(mpi)}",
+        "LD_PRELOAD": f"{folder / 'libfailing.so'} {interposer(mpi)}",
         "ELBOW_TRACE_POLICY": policy,
         "ELBOW_TRACE_RANK": "0",
         "ELBOW_TRACE_RANKS": "1",

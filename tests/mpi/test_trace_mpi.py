@@ -17,7 +17,7 @@ from counted import c_wrapper
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi
 from trace_rings import BEGIN, END, Event, Recorded
-from traced import MPIS, PMPI, RECEIVE, SEND, End, Interposers, Ran, ends, mpi_called, run
+from traced import MPIS, PMPI, RECEIVE, SEND, End, Ran, ends, interposer, mpi_called, run
 
 HERE = Path(__file__).parent
 
@@ -39,10 +39,10 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ran(mpi: Mpi, program: Path, libraries: Interposers, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def ran(mpi: Mpi, program: Path, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """The program, traced; it checks its own results."""
     folder = tmp_path_factory.mktemp("ran") / "run"
-    found = run(mpi, 3, [str(program), str(folder)], folder, libraries(mpi))
+    found = run(mpi, 3, [str(program), str(folder)], folder, interposer(mpi))
     assert found.code == 0, found.said
     return found
 
@@ -127,25 +127,23 @@ def test_threads_record_beside_each_other(ran: Ran) -> None:
 
 
 def test_without_a_directory_nothing_is_recorded(
-    mpi: Mpi, program: Path, libraries: Interposers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mpi: Mpi, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ELBOW_TRACE_DIRECTORY", raising=False)
-    monkeypatch.setenv("LD_PRELOAD", str(libraries(mpi)))
+    monkeypatch.setenv("LD_PRELOAD", str(interposer(mpi)))
     found = run(mpi, 3, [str(program), str(tmp_path / "run")], tmp_path / "run", None)
     assert found.code == 0, found.said
     assert not (tmp_path / "run" / "trace").exists()
 
 
 @pytest.mark.parametrize("how", ["abort", "kill"])
-def test_what_was_recorded_before_a_process_died_is_still_there(
-    how: str, libraries: Interposers, tmp_path: Path
-) -> None:
+def test_what_was_recorded_before_a_process_died_is_still_there(how: str, tmp_path: Path) -> None:
     mpi = mpi_called("embedded")
     program = tmp_path / "trace_mpi"
     wrapper = Path(mpi.compiler).with_name("mpicc")
     subprocess.run([wrapper, "-w", "-o", program, HERE / "trace_mpi.c"], check=True, capture_output=True)
     folder = tmp_path / "run"
-    found = run(mpi, 3, [str(program), str(folder), how], folder, libraries(mpi))
+    found = run(mpi, 3, [str(program), str(folder), how], folder, interposer(mpi))
     assert found.code != 0
     first = json.loads((folder / "trace" / "rank-00001.jsonl").read_text().splitlines()[0])
     memory = Path(first["memory"])
@@ -169,9 +167,7 @@ def json_of_run(path: Path, folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("name", ["openmpi", "mpich"])
-def test_fortran_is_recorded_and_gets_what_it_would_get(
-    name: str, libraries: Interposers, tmp_path: Path
-) -> None:
+def test_fortran_is_recorded_and_gets_what_it_would_get(name: str, tmp_path: Path) -> None:
     mpi = mpi_called(name)
     wrapper = shutil.which(f"mpif90.{name}")
     if wrapper is None:
@@ -179,7 +175,7 @@ def test_fortran_is_recorded_and_gets_what_it_would_get(
     program = tmp_path / "fortran"
     command = [wrapper, "-J", tmp_path, "-o", program, HERE / "trace_mpi.f90"]
     subprocess.run(command, check=True, capture_output=True)
-    found = run(mpi, 2, [str(program)], tmp_path / "run", libraries(mpi))
+    found = run(mpi, 2, [str(program)], tmp_path / "run", interposer(mpi))
     assert found.code == 0, found.said
     assert found.said.split().count("right") == 2
     sent = [end for rank in range(2) for end in ends(found.recorded(rank), rank, SEND)]
@@ -197,14 +193,14 @@ def _of(recorded: Recorded, name: str) -> list[Event]:
     return recorded.of(name, BEGIN)
 
 
-def test_a_large_count_of_fortran_is_recorded_whole(libraries: Interposers, tmp_path: Path) -> None:
+def test_a_large_count_of_fortran_is_recorded_whole(tmp_path: Path) -> None:
     mpi = mpi_called("mpich")
     wrapper, source = c_wrapper(mpi), HERE / "large_f08.c"
     stub = tmp_path / "libstub.so"
     subprocess.run([wrapper, "-w", "-DSTUB", "-shared", "-fPIC", "-o", stub, source], check=True)
     program = [wrapper, "-w", "-o", tmp_path / "large", source, stub, f"-Wl,-rpath,{tmp_path}"]
     subprocess.run(program, check=True)
-    found = run(mpi, 1, [str(tmp_path / "large")], tmp_path / "run", libraries(mpi))
+    found = run(mpi, 1, [str(tmp_path / "large")], tmp_path / "run", interposer(mpi))
     assert found.code == 0, found.said
     assert [event.first for event in found.recorded(0).of("MPI_Send_c", BEGIN)] == [8 * ((1 << 32) + 8)]
 

@@ -15,7 +15,7 @@ import pytest
 from counted import build_counter, c_wrapper, read_counts
 from elbowroom.launch.mpi import Mpi
 from trace_rings import BEGIN
-from traced import MPIS, RECEIVE, SEND, Interposers, Ran, ends, mpi_called, run
+from traced import MPIS, RECEIVE, SEND, Ran, ends, interposer, mpi_called, run
 
 RANKS = 4
 PATTERNS = ["cg", "ft", "lu", "mg", "is", "ep", "lulesh", "rma", "persistent", "inter"]
@@ -50,25 +50,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory, mpi: Mpi) -> Path:
     return made
 
 
-def pair(mpi: Mpi, folder: Path, name: str, patterns: list[str], interposer: Path, categories: str) -> Pair:
+def pair(mpi: Mpi, folder: Path, name: str, patterns: list[str], library: Path, categories: str) -> Pair:
     words = [str(folder / "patterns"), *patterns]
     alone = run(mpi, RANKS, words, folder / f"{name}-alone", None)
     where = folder / f"{name}-traced"
     # `env` of the innermost program wins: what is preloaded there is the counter and, behind it, the tracer.
-    counted = [f"PMPI_COUNTER={where}", f"LD_PRELOAD={folder / 'libcounter.so'}:{interposer}"]
+    counted = [f"PMPI_COUNTER={where}", f"LD_PRELOAD={folder / 'libcounter.so'}:{library}"]
     settings = [f"ELBOW_TRACE_CATEGORIES={categories}", "ELBOW_TRACE_BYTES=8388608"]
-    return Pair(alone, run(mpi, RANKS, ["env", *counted, *settings, *words], where, interposer))
+    return Pair(alone, run(mpi, RANKS, ["env", *counted, *settings, *words], where, library))
 
 
 @pytest.fixture(scope="module")
-def patterns(mpi: Mpi, folder: Path, libraries: Interposers) -> Pair:
-    return pair(mpi, folder, "patterns", PATTERNS, libraries(mpi), "mpi,poll,message")
+def patterns(mpi: Mpi, folder: Path) -> Pair:
+    return pair(mpi, folder, "patterns", PATTERNS, interposer(mpi), "mpi,poll,message")
 
 
 @pytest.fixture(scope="module")
-def threads(mpi: Mpi, folder: Path, libraries: Interposers) -> Pair:
+def threads(mpi: Mpi, folder: Path) -> Pair:
     """Four threads a process, whose requests have each other's handles one after another."""
-    found = pair(mpi, folder, "threads", ["threads"], libraries(mpi), "mpi,message,poll")
+    found = pair(mpi, folder, "threads", ["threads"], interposer(mpi), "mpi,message,poll")
     if found.alone.code != 0:
         pytest.skip(f"{mpi.name}: threads do not work there, also untraced: {found.alone.said[-300:]}")
     return found

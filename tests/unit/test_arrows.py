@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,12 @@ def imported(file: Path) -> set[str]:
     return {name.split(".")[1] for name in names if name.startswith("elbowroom.")} - {"__version__"}
 
 
+@functools.cache
+def modules() -> list[count_house.Module]:
+    """All modules of the package, parsed once."""
+    return count_house.load()
+
+
 def layer(package: str) -> int:
     return next(index for index, packages in enumerate(LAYERS) if package in packages)
 
@@ -120,12 +127,12 @@ def test_arrows_form_no_circle() -> None:
 
 def test_no_files_form_a_circle() -> None:
     """Imports for type checkers and inside functions count too."""
-    assert count_house.circles(count_house.load()) == []
+    assert count_house.circles(modules()) == []
 
 
 def test_only_commands_import_inside_functions() -> None:
     """A command imports what it runs when it runs: its help and its completion stay quick."""
-    places = count_house.local_imports(count_house.load())
+    places = count_house.local_imports(modules())
     assert [place for place in places if not place.startswith("src/elbowroom/verbs/")] == []
 
 

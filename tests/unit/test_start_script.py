@@ -44,7 +44,7 @@ STAND_INS = {
     "apt-cache": "#!/bin/sh\nexit 0\n",
     "id": "#!/bin/sh\necho ${FAKE_UID:-0}\n",
     "cmake": "#!/bin/sh\nexit 0\n",
-    "ctest": "#!/bin/sh\nexit 0\n",
+    "ctest": "#!/bin/sh\nexit ${FAKE_CTEST:-0}\n",
     "clang-format": "#!/bin/sh\nexit 0\n",
     "shellcheck": "#!/bin/sh\nexit 0\n",
 }
@@ -267,6 +267,13 @@ def test_nothing_is_asked_of_a_network_after_the_set_up(checkout: Checkout) -> N
 def test_the_exit_code_is_that_of_the_tests(checkout: Checkout) -> None:
     assert checkout.run("test", FAKE_TESTS="1")[0] == 1
     assert checkout.run("test")[0] == 0
+
+
+def test_native_tests_that_fail_beside_the_python_tests_fail_the_whole(checkout: Checkout) -> None:
+    code, out, err = checkout.run("test", FAKE_CTEST="1")
+    assert (code, out) == (1, f"pytest in {checkout.root}\n")
+    logs = checkout.root / ".elbowroom"
+    assert f"lint or native tests failed: {logs}/lint.log, {logs}/ctest.log" in err
 
 
 def test_the_scripts_pass_shellcheck() -> None:

@@ -51,7 +51,19 @@ def test_a_stdout_that_takes_nothing_is_an_error_in_one_sentence(redirect: str, 
 
 @pytest.mark.parametrize("redirect", ["2>/dev/full", "2>&-"])
 def test_a_stderr_that_takes_nothing_does_not_fail_a_run(redirect: str, tmp_path: Path) -> None:
-    words = ("run", "sizes", "--machine", "henri", "--noise", "0", "--no-report", "--out", "r")
+    words = (
+        "run",
+        "sizes",
+        "--machine",
+        "henri",
+        "--sizes",
+        "4KiB",
+        "--noise",
+        "0",
+        "--no-report",
+        "--out",
+        "r",
+    )
     done = elbowroom(*words, redirect=redirect, where=tmp_path)
     assert done.returncode == 0, done.stdout
     assert b"kept" in done.stdout
