@@ -11,7 +11,7 @@ namespace {
 // Of a batch: enough for 200 us of an engine that copies 80 GB/s, or 1.5 million pieces a second.
 constexpr std::size_t kBatchBytes = std::size_t{16} << 20U;
 constexpr std::size_t kBatchCopies = 512;
-constexpr std::uint64_t kSeed = 1;
+constexpr std::uint64_t kCopySeed = 1;
 
 const char* const kUnit = "MB/s";
 
@@ -27,9 +27,9 @@ class HostCopy final : public UnitLoad {
         host_(context, work.bytes, work.node),
         device_(context, work.bytes) {
     if (to_device) {
-      fill(host_.data(), bytes_, Content::bytes, kSeed);
+      fill(host_.data(), bytes_, Content::bytes, kCopySeed);
     } else {
-      fill_device(context, device_.address(), bytes_, Content::bytes, kSeed);
+      fill_device(context, device_.address(), bytes_, Content::bytes, kCopySeed);
     }
   }
 
@@ -40,8 +40,8 @@ class HostCopy final : public UnitLoad {
   }
 
   std::string check() override {
-    return to_device_ ? check_device(context_, device_.address(), bytes_, Content::bytes, kSeed)
-                      : check_host(host_.data(), bytes_, Content::bytes, kSeed);
+    return to_device_ ? check_device(context_, device_.address(), bytes_, Content::bytes, kCopySeed)
+                      : check_host(host_.data(), bytes_, Content::bytes, kCopySeed);
   }
 
   std::vector<Flag> flags() const override {
@@ -76,12 +76,12 @@ class PlainCopy final : public UnitLoad {
  public:
   PlainCopy(const gpu::Context& context, const Work& work)
       : UnitLoad(context, {.work = work_of(work.bytes)}), from_(context, work.bytes), to_(context, work.bytes) {
-    fill_device(context, from_.address(), from_.size(), Content::bytes, kSeed);
+    fill_device(context, from_.address(), from_.size(), Content::bytes, kCopySeed);
   }
 
   const char* unit() const override { return kUnit; }
   void clear() override { clear_device(context_, to_.address(), to_.size()); }
-  std::string check() override { return check_device(context_, to_.address(), to_.size(), Content::bytes, kSeed); }
+  std::string check() override { return check_device(context_, to_.address(), to_.size(), Content::bytes, kCopySeed); }
 
  private:
   gpu::DeviceMemory from_;
@@ -108,7 +108,7 @@ class BatchCopy final : public UnitLoad {
                                  ") has no cuMemcpyBatchAsync, by which copies inside the device leave the SMs free",
                              "update NVIDIA's driver to CUDA 12.8 or newer");
     }
-    fill_device(context, from_.address(), from_.size(), Content::bytes, kSeed);
+    fill_device(context, from_.address(), from_.size(), Content::bytes, kCopySeed);
     for (std::size_t at = 0; at < from_.size(); at += work.bytes) {
       sources_.push_back(from_.address() + at);
       destinations_.push_back(to_.address() + at);
@@ -118,7 +118,7 @@ class BatchCopy final : public UnitLoad {
 
   const char* unit() const override { return kUnit; }
   void clear() override { clear_device(context_, to_.address(), to_.size()); }
-  std::string check() override { return check_device(context_, to_.address(), to_.size(), Content::bytes, kSeed); }
+  std::string check() override { return check_device(context_, to_.address(), to_.size(), Content::bytes, kCopySeed); }
 
  private:
   gpu::DeviceMemory from_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kNowhere = ~0U;
 constexpr int kCopyThreads = 1024;
-constexpr std::uint64_t kSeed = 3;
+constexpr std::uint64_t kHeldSeed = 3;
 
 // How far a block has come: elbow_copy's notes.
 struct Moved {
@@ -36,7 +36,7 @@ class SmCopy final : public Holder {
       device_.emplace(kernels.context(), from_.size());
     }
     to_address_ = device_ ? device_->address() : host_->address();
-    fill_device(kernels.context(), from_.address(), from_.size(), Content::bytes, kSeed);
+    fill_device(kernels.context(), from_.address(), from_.size(), Content::bytes, kHeldSeed);
   }
 
   const char* unit() const override { return "MB/s"; }
