@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
+from scipy.stats import rankdata
 
 from elbowroom.errors import MachineError
 from elbowroom.schedule.applications import Mode
@@ -266,7 +267,7 @@ def agreement(predicted: Sequence[float], measured: Sequence[float]) -> Agreemen
     """Both in the same order and unit."""
     p, m = np.asarray(predicted), np.asarray(measured)
     errors = PERCENT * np.abs(p - m) / m
-    ranks = [_ranks(one) for one in (p, m)]
+    ranks = [rankdata(one) for one in (p, m)]
     alike = any(np.ptp(one) == 0 for one in ranks)
     return Agreement(
         cells=len(p),
@@ -274,11 +275,3 @@ def agreement(predicted: Sequence[float], measured: Sequence[float]) -> Agreemen
         worst_error=float(errors.max()),
         rank_correlation=None if alike else float(np.corrcoef(ranks)[0, 1]),
     )
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Mean ranks of ties."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    result: np.ndarray = (last - (counts - 1) / 2)[inverse]
-    return result

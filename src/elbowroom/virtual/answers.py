@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
@@ -362,16 +363,20 @@ class VirtualMachine:
         comp, comm = np.exp(spread * rng.standard_normal(2)).tolist()
         return comp, comm
 
-    def _factors(self, unit: Unit, shape: tuple[int, int, int]) -> list[list[list[float]]]:
-        """Normal factors of mean 1 by phase, process and side: the same for the same seed, machine and unit,
-        in whatever order units are query for.
+    def factors(self, unit: Unit, shape: tuple[int, ...], *names: str) -> NDArray[np.float64]:
+        """Normal factors of mean 1: the same for the same seed, machine, unit and names, in whatever order
+        units are asked for.
         """
-        names = (zlib.crc32(text.encode()) for text in (self.definition.name, unit.point))
-        rng = np.random.default_rng([self.seed, *names, unit.repetition, unit.closing])
+        keys = (zlib.crc32(text.encode()) for text in (self.definition.name, unit.point, *names))
+        rng = np.random.default_rng([self.seed, *keys, unit.repetition, unit.closing])
         factors = rng.normal(1.0, self.noise, shape)
         while (factors <= 0).any():
             factors = np.where(factors > 0, factors, rng.normal(1.0, self.noise, shape))
-        table: list[list[list[float]]] = factors.tolist()
+        return factors
+
+    def _factors(self, unit: Unit, shape: tuple[int, int, int]) -> list[list[list[float]]]:
+        """By phase, process and side."""
+        table: list[list[list[float]]] = self.factors(unit, shape).tolist()
         return table
 
 

@@ -14,7 +14,6 @@ What the processes exchange is scaled from meshes that were really partitioned (
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +126,9 @@ class SimulatedCluster:
         largest = self.times(variant, threads, self.volumes.sent_largest)
         average = self.times(variant, threads, self.volumes.sent_average)
         shape = (steps, self.volumes.parts)
-        factors = {name: self._factors(unit, name, shape) for name in ("separator", "interior", "exchange")}
+        factors = {
+            name: self._machine.factors(unit, shape, name) for name in ("separator", "interior", "exchange")
+        }
         parts = {}
         for name, factor in factors.items():
             exact = np.full(shape, getattr(average, name))
@@ -145,7 +146,7 @@ class SimulatedCluster:
     ) -> dict[str, NDArray[np.float64]]:
         """Seconds of the parts of each step, as published, all with the noise of the step."""
         shared = self._machine.start_factors(start, f"{unit.point} step")[0]
-        factor = self._factors(unit, "step", (steps, 1))[:, 0] * shared / MILLI
+        factor = self._machine.factors(unit, (steps, 1), "step")[:, 0] * shared / MILLI
         whole = {
             "none": step.t_comp + step.separator,
             "communication": step.t_comm,
@@ -202,16 +203,6 @@ class SimulatedCluster:
             far=machine.far(point.comm_core),
         )
         return machine.exact(work, messages)
-
-    def _factors(self, unit: Unit, name: str, shape: tuple[int, int]) -> NDArray[np.float64]:
-        """Normal factors of mean 1, the same for the same seed, machine, unit and part of the step."""
-        words = (self._machine.definition.name, unit.point, name)
-        keys = [zlib.crc32(word.encode()) for word in words]
-        rng = np.random.default_rng([self._machine.seed, *keys, unit.repetition, unit.closing])
-        factors = rng.normal(1.0, self._machine.noise, shape)
-        while (factors <= 0).any():
-            factors = np.where(factors > 0, factors, rng.normal(1.0, self._machine.noise, shape))
-        return factors
 
 
 def _durations(seconds: NDArray[np.float64], key: str = "value") -> dict[str, Any]:

@@ -47,7 +47,7 @@ from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.machines import truth_of
 from elbowroom.virtual.network import Resource, Stream, solve
 from elbowroom.virtual.requests import Requests, request_load_streams
-from elbowroom.virtual.truth import LoadStreams, MessageFlow, StreamRates, Truth, flows_of
+from elbowroom.virtual.truth import LoadStreams, MessageFlow, StreamRates, Truth, flows_of, streams_of
 
 
 def served(rate: float, capacity: float, size: float, customers: int) -> tuple[float, float]:
@@ -150,14 +150,8 @@ def load_streams(machine: Truth | Definition, load: Load) -> LoadStreams:
     check_load(truth.shape, load)
     flows = flows_of(load, truth.network.near_latency)
     together = rates(truth, load.computing, flows, load.copies)
-    return LoadStreams(
-        comp_alone=sum(rates(truth, load.computing, (), ()).groups),
-        comm_alone=sum(rates(truth, (), flows, ()).flows),
-        comp_together=sum(together.groups),
-        comm_together=sum(together.flows),
-        groups=together.groups,
-        copies=together.copies,
-    )
+    alone = rates(truth, load.computing, (), ()), rates(truth, (), flows, ())
+    return streams_of(*alone, together)
 
 
 def rates(

@@ -23,7 +23,15 @@ from elbowroom.models.curves import Situation, Streams
 from elbowroom.models.load import Computing, Copy, Load, check_load, load_of
 from elbowroom.virtual.request_node import LINE, SimulatedNode
 from elbowroom.virtual.simulated import Latency, Observation, SimulatedCurve, SimulatedRow
-from elbowroom.virtual.truth import LoadStreams, MessageFlow, StreamRates, Truth, check_situation, flows_of
+from elbowroom.virtual.truth import (
+    LoadStreams,
+    MessageFlow,
+    StreamRates,
+    Truth,
+    check_situation,
+    flows_of,
+    streams_of,
+)
 
 Json = Mapping[str, Any]
 Simulate = Callable[[Json, Sequence[Json]], list[Observation]]
@@ -316,15 +324,8 @@ def request_load_streams(
     letters, known = PATTERNS[pattern]
     flows = flows_at(truth.node, load, far=far)
     together = rates(truth, Moment(load.computing, flows, load.copies, letters))
-    groups = tuple(known * value for value in together.groups)
-    return LoadStreams(
-        comp_alone=known * sum(rates(truth, Moment(load.computing, pattern=letters)).groups),
-        comm_alone=sum(rates(truth, Moment(flows=flows)).flows),
-        comp_together=sum(groups),
-        comm_together=sum(together.flows),
-        groups=groups,
-        copies=together.copies,
-    )
+    alone = rates(truth, Moment(load.computing, pattern=letters)), rates(truth, Moment(flows=flows))
+    return streams_of(*alone, together, known)
 
 
 def rates(truth: Requests, moment: Moment) -> StreamRates:

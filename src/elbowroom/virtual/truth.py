@@ -131,6 +131,23 @@ class LoadStreams(msgspec.Struct, frozen=True, kw_only=True):
     copies: tuple[float, ...] = ()
 
 
+def streams_of(
+    comp: StreamRates, comm: StreamRates, together: StreamRates, counted: float = 1.0
+) -> LoadStreams:
+    """The streams of a load whose cores alone, messages alone, and all together have these rates; `counted`:
+    bytes of cores that their kernel knows of, for each byte on the bus.
+    """
+    groups = tuple(counted * value for value in together.groups)
+    return LoadStreams(
+        comp_alone=counted * sum(comp.groups),
+        comm_alone=sum(comm.flows),
+        comp_together=sum(groups),
+        comm_together=sum(together.flows),
+        groups=groups,
+        copies=together.copies,
+    )
+
+
 def flows_of(load: Load, latency: float, *, far: bool = False) -> tuple[MessageFlow, ...]:
     """The load's messages, one at a time from each thread; `latency` (us) and `far` as in `MessageFlow`."""
     messages = load.messages

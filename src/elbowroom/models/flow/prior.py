@@ -24,13 +24,8 @@ WEIGHTS = ("weight_first", "weight_second")
 WEIGHT_OFFSET = 0.1
 """Added to WEIGHTS, which may be 0, before the logarithm."""
 
-LINEAR = (
-    *("floor_first", "floor_second", "excess_local", "excess_remote"),
-    *("dip_local", "dip_remote", "rise_local", "rise_remote"),
-    *("thrift", "latency_load", "relief", "queueing"),
-    *("quant", "late"),
-)
-"""Those of an accelerator (models/gpu/law.py) are among them."""
+LINEAR = ("floor", "excess", "dip", "rise", "thrift", "latency_load", "relief", "queueing", "quant", "late")
+"""Kinds of parameters (`_kind`), those of an accelerator (models/gpu/law.py) among them."""
 
 REACH, LOAD_REACH = 1.5, 2.0
 """Bounds of a logarithm around its centre, FLOW's own parameters and others: factors of 4.5 and 7.4."""
@@ -39,16 +34,12 @@ WIDTHS = {
     "uplink": 0.3,
     "crossing": 0.4,
     "root": 0.4,
-    "comm_first": 0.5,
-    "comm_second": 0.5,
-    "weight_first": 1.5,
-    "weight_second": 1.5,
+    "comm": 0.5,
+    "weight": 1.5,
     "remote_weight": 0.5,
     "remote_cost": 0.4,
-    "dip_local": 0.05,
-    "dip_remote": 0.05,
-    "excess_local": 0.1,
-    "excess_remote": 0.1,
+    "dip": 0.05,
+    "excess": 0.1,
     "peak": 0.5,
     "roofline": 0.6,
     "thrift": 0.5,
@@ -63,22 +54,16 @@ WIDTHS = {
     "pattern": 0.15,
 }
 WIDTH = 0.3
-"""Standard deviation of a prior, in the fit's coordinates, where WIDTHS has none for its name or kind."""
+"""Standard deviation of a prior, in the fit's coordinates, where WIDTHS has none for its kind."""
 
 CENTRES = {
-    "floor_first": 0.7,
-    "floor_second": 0.7,
-    "weight_first": 1.0,
-    "weight_second": 1.0,
-    "cost_first": 1.0,
-    "cost_second": 1.0,
+    "floor": 0.7,
+    "weight": 1.0,
+    "cost": 1.0,
     "remote_weight": 1.0,
-    "dip_local": 0.03,
-    "dip_remote": 0.03,
-    "rise_local": 0.03,
-    "rise_remote": 0.03,
-    "excess_local": 0.0,
-    "excess_remote": 0.0,
+    "dip": 0.03,
+    "rise": 0.03,
+    "excess": 0.0,
 }
 """Of FLOW's own parameters that the runs do not show at first sight."""
 
@@ -94,16 +79,11 @@ LOAD_CENTRES = {
 """Of the others, where the centre is not what the rows show at first sight, or NEUTRAL."""
 
 BOUNDS = {
-    "floor_first": (0.0, 1.0),
-    "floor_second": (0.0, 1.0),
-    "weight_first": (float(np.log(WEIGHT_OFFSET)), float(np.log(50))),
-    "weight_second": (float(np.log(WEIGHT_OFFSET)), float(np.log(50))),
-    "dip_local": (0.0, 0.3),
-    "dip_remote": (0.0, 0.3),
-    "rise_local": (0.0, 0.9),
-    "rise_remote": (0.0, 0.9),
-    "excess_local": (-0.05, 0.6),
-    "excess_remote": (-0.05, 0.6),
+    "floor": (0.0, 1.0),
+    "weight": (float(np.log(WEIGHT_OFFSET)), float(np.log(50))),
+    "dip": (0.0, 0.3),
+    "rise": (0.0, 0.9),
+    "excess": (-0.05, 0.6),
     "roofline": (float(np.log(0.7)), float(np.log(20.0))),
     "thrift": (0.0, 2.5),
     "latency_load": (0.0, 3.0),
@@ -176,7 +156,7 @@ class Prior(msgspec.Struct, frozen=True, kw_only=True):
 def _scales(names: tuple[str, ...]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which parameters have logarithms as coordinates, and which of these an offset."""
     return (
-        np.array([name not in LINEAR for name in names], dtype=bool),
+        np.array([_kind(name) not in LINEAR for name in names], dtype=bool),
         np.array([name in WEIGHTS for name in names], dtype=bool),
     )
 
@@ -241,7 +221,7 @@ def prior(runs: Situations, measured: Array) -> Prior:
     """
     comp, comm = (np.where(np.isfinite(measured[k]), measured[k], measured[k + 2]) for k in (0, 1))
     sights, flags = _sights(runs, np.stack([comp, comm, measured[2], measured[3]]))
-    values = CENTRES | sights
+    values = {name: CENTRES.get(_kind(name), 0.0) for name in NAMES} | sights
     return msgspec.structs.replace(
         _around({name: values[name] for name in NAMES}, REACH),
         starts=tuple(encode(np.array([(values | start)[name] for name in NAMES]), NAMES) for start in STARTS),
@@ -377,15 +357,16 @@ def _sockets(rows: Sequence[LoadRow], shape: Shape, way: str) -> list[str]:
     return sorted({"first" if shape.local(node) else "second" for node in nodes})
 
 
+@cache
 def _kind(name: str) -> str:
-    """The name that WIDTHS and BOUNDS know it by."""
+    """The name that WIDTHS, CENTRES, BOUNDS and LINEAR know it by."""
     match = re.fullmatch(r"(send|both)_(floor|cost|room)(_\w+)?", name)
     if match:
         return f"way_{match[2]}"
     for kind in ("latency", "speed"):
         if name.startswith(f"{kind}_") and name not in NEUTRAL:
             return kind
-    return name.split(" ")[0]
+    return re.sub(r"_(first|second|local|remote)$", "", name.split(" ")[0])
 
 
 def _peak(rows: Sequence[LoadRow], intensity: float) -> float:
