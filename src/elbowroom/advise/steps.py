@@ -246,7 +246,7 @@ class Predicted(msgspec.Struct, frozen=True, kw_only=True):
 def gain(present: Predicted, other: Predicted) -> Interval:
     """The share of the present total that the other saves (below 0: costs), with its 90 % interval."""
     logs = other.logs - present.logs
-    keys = present.errors.keys() | other.errors.keys()
+    keys = {**present.errors, **other.errors}  # in order, so that their sum does not depend on hashes
     unlike = sum((other.errors.get(key, 0.0) - present.errors.get(key, 0.0)) ** 2 for key in keys)
     half = NORMAL_90 * math.hypot(_deviation(logs), math.sqrt(unlike))
     middle = float(logs[0])

@@ -52,6 +52,10 @@ class _Solution(NamedTuple):
     n_seq: NDArray[np.int64]
     loss: Floats
 
+    def part(self, chosen: NDArray[np.int64] | slice) -> _Solution:
+        """Those solutions, in that order."""
+        return _Solution._make(table[chosen] for table in self)
+
 
 def calibrate(
     sample: Sample, start: Parameters, *, seed: int, resamples: int
@@ -75,33 +79,20 @@ def calibrate(
     ordered = par <= seq
     n_par, n_seq = par[ordered], seq[ordered]
     begin = np.tile(_from_medians(sample, start) / scale, (len(n_par), 1))
-    rough = _minimise(problem, begin, n_par, n_seq, _OUTLIER, 8)
+    rough = _minimise(problem, _Solution(begin, n_par, n_seq, np.zeros(len(n_par))), _OUTLIER, 8)
     outlier = max(_LEAST_OUTLIER, 2.0 * _spread(problem, rough))
     best = np.argsort(rough.loss, kind="stable")[:REFINED]
     # The law has kinks, where a descent may stop: the thesis' extremes are a second place to start from.
     extremes = np.tile(_unknowns(start) / scale, (len(best), 1))
-    again, twice = np.concatenate((rough.x[best], extremes)), np.concatenate((best, best))
-    fine = _minimise(problem, again, n_par[twice], n_seq[twice], outlier, 20)
-    fine = _part(fine, np.argsort(fine.loss, kind="stable"))
+    again = rough.part(np.concatenate((best, best)))
+    again = again._replace(x=np.concatenate((rough.x[best], extremes)))
+    fine = _minimise(problem, again, outlier, 20)
+    fine = fine.part(np.argsort(fine.loss, kind="stable"))
     if not resamples:
-        return _parameters(problem, fine, 0), {}
-    loss = _loss(_off(problem, rough.x, n_par, n_seq), outlier)
-    others = _joined(fine, rough._replace(loss=loss))
-    return _parameters(problem, fine, 0), _intervals(problem, fine, others, outlier, seed, resamples)
-
-
-def _joined(first: _Solution, second: _Solution) -> _Solution:
-    return _Solution(
-        np.concatenate((first.x, second.x)),
-        np.concatenate((first.n_par, second.n_par)),
-        np.concatenate((first.n_seq, second.n_seq)),
-        np.concatenate((first.loss, second.loss)),
-    )
-
-
-def _part(solved: _Solution, chosen: NDArray[np.int64]) -> _Solution:
-    """Those solutions, in that order."""
-    return _Solution(solved.x[chosen], solved.n_par[chosen], solved.n_seq[chosen], solved.loss[chosen])
+        return _parameters(problem, fine), {}
+    rough = rough._replace(loss=_loss(_off(problem, rough), outlier))
+    tried = _Solution._make(map(np.concatenate, zip(fine, rough, strict=True)))
+    return _parameters(problem, fine), _intervals(problem, fine, tried, outlier, seed, resamples)
 
 
 def _unknowns(p: Parameters) -> Floats:
@@ -123,15 +114,15 @@ def _from_medians(sample: Sample, start: Parameters) -> Floats:
     return _unknowns(medians)
 
 
-def _batch(problem: _RobustProblem, x: Floats, n_par: NDArray[np.int64], n_seq: NDArray[np.int64]) -> Batch:
+def _batch(problem: _RobustProblem, at: _Solution) -> Batch:
     """Sets of parameters from unknowns (k, 7)."""
-    b_comp, b_comm, t_seq, t_par, drop, alpha, delta_r = (x * problem.scale).T[:, :, None]
-    between = (n_seq - n_par)[:, None].astype(np.float64)
+    b_comp, b_comm, t_seq, t_par, drop, alpha, delta_r = (at.x * problem.scale).T[:, :, None]
+    between = (at.n_seq - at.n_par)[:, None].astype(np.float64)
     drop = np.where(between > 0, drop, 0.0)
     return Batch(
-        n_par_max=n_par[:, None].astype(np.float64),
+        n_par_max=at.n_par[:, None].astype(np.float64),
         t_par_max=t_par,
-        n_seq_max=n_seq[:, None].astype(np.float64),
+        n_seq_max=at.n_seq[:, None].astype(np.float64),
         t_seq_max=t_seq,
         t_par_max2=t_par - drop,
         alpha=alpha,
@@ -151,11 +142,10 @@ def _predicted(problem: _RobustProblem, sets: Batch) -> Floats:
     return rows
 
 
-def _off(problem: _RobustProblem, x: Floats, n_par: NDArray[np.int64], n_seq: NDArray[np.int64]) -> Floats:
+def _off(problem: _RobustProblem, at: _Solution) -> Floats:
     """Relative errors, 0 where nothing was measured: (k, 4 m)."""
-    predicted = _predicted(problem, _batch(problem, x, n_par, n_seq))
-    off = np.nan_to_num(predicted / problem.measured - 1.0)
-    flat: Floats = off.reshape(len(x), -1)
+    off = np.nan_to_num(_predicted(problem, _batch(problem, at)) / problem.measured - 1.0)
+    flat: Floats = off.reshape(len(at.x), -1)
     return flat
 
 
@@ -173,28 +163,17 @@ def _bounded(x: Floats) -> Floats:
     return kept
 
 
-def _minimise(
-    problem: _RobustProblem,
-    x: Floats,
-    n_par: NDArray[np.int64],
-    n_seq: NDArray[np.int64],
-    outlier: float,
-    iterations: int,
-) -> _Solution:
+def _minimise(problem: _RobustProblem, begin: _Solution, outlier: float, iterations: int) -> _Solution:
     """Levenberg-Marquardt of k problems side by side."""
-    k, unknowns = x.shape
-    x = _bounded(x)
+    k, unknowns = begin.x.shape
+    x = _bounded(begin.x)
     damping = np.full(k, 1e-3)
-    off = _off(problem, x, n_par, n_seq)
+    off = _off(problem, begin._replace(x=x))
+    beside, every = _spread_out(problem, unknowns), begin.part(np.repeat(np.arange(k), unknowns))
     loss = _loss(off, outlier)
     for _ in range(iterations):
         moved = np.repeat(x[:, None, :], unknowns, axis=1) + _STEP * np.eye(unknowns)
-        there = _off(
-            _spread_out(problem, unknowns),
-            moved.reshape(-1, unknowns),
-            np.repeat(n_par, unknowns),
-            np.repeat(n_seq, unknowns),
-        )
+        there = _off(beside, every._replace(x=moved.reshape(-1, unknowns)))
         jacobian = (there.reshape(k, unknowns, -1) - off[:, None, :]) / _STEP
         weight = 1 / np.sqrt(1 + (off / outlier) ** 2)
         weighted = jacobian * weight[:, None, :]
@@ -204,14 +183,14 @@ def _minimise(
         diagonal = damping[:, None] * np.einsum("kii->ki", normal) + 1e-9
         step = np.linalg.solve(normal + diagonal[:, :, None] * np.eye(unknowns), -slope[:, :, None])
         tried = _bounded(x + step[:, :, 0])
-        off_tried = _off(problem, tried, n_par, n_seq)
+        off_tried = _off(problem, begin._replace(x=tried))
         loss_tried = _loss(off_tried, outlier)
         better = loss_tried < loss
         x = np.where(better[:, None], tried, x)
         off = np.where(better[:, None], off_tried, off)
         loss = np.where(better, loss_tried, loss)
         damping = np.clip(np.where(better, damping / 4, damping * 6), 1e-9, 1e6)
-    return _Solution(x, n_par, n_seq, loss)
+    return begin._replace(x=x, loss=loss)
 
 
 def _spread_out(problem: _RobustProblem, times: int) -> _RobustProblem:
@@ -224,8 +203,7 @@ def _spread_out(problem: _RobustProblem, times: int) -> _RobustProblem:
 def _spread(problem: _RobustProblem, solved: _Solution) -> float:
     """Typical relative error of the best solution (scaled median of absolute values)."""
     best = int(np.argmin(solved.loss))
-    one = slice(best, best + 1)
-    off = _off(problem, solved.x[one], solved.n_par[one], solved.n_seq[one])[0]
+    off = _off(problem, solved.part(slice(best, best + 1)))[0]
     off = off[np.isfinite(problem.measured).ravel()]
     return float(1.4826 * np.median(np.abs(off)))
 
@@ -236,13 +214,12 @@ def _intervals(
     """90 % interval of each parameter: from fits to resampled residuals, and from all breakpoints of `tried`
     that explain the measurement as well as the best ones do. `solved`: best first.
     """
-    best = _part(solved, np.arange(min(CANDIDATES, len(solved.loss))))
-    again = _resampled(problem, best, outlier, seed, resamples)
-    sets = _batch(problem, again.x, again.n_par, again.n_seq)
+    best = solved.part(np.arange(min(CANDIDATES, len(solved.loss))))
+    sets = _batch(problem, _resampled(problem, best, outlier, seed, resamples))
     typical = max(_spread(problem, solved), 1e-6)
-    alike = _part(tried, np.flatnonzero(tried.loss <= solved.loss[0] + PLAUSIBLE * typical**2))
-    others = _batch(problem, alike.x, alike.n_par, alike.n_seq)
-    value = _parameters(problem, solved, 0)
+    alike = np.flatnonzero(tried.loss <= solved.loss[0] + PLAUSIBLE * typical**2)
+    others = _batch(problem, tried.part(alike))
+    value = _parameters(problem, solved)
     tail = (1 - CONFIDENCE) / 2
     intervals = {}
     for name, drawn, other in zip(Batch._fields, sets, others, strict=True):
@@ -256,7 +233,7 @@ def _resampled(
     problem: _RobustProblem, best: _Solution, outlier: float, seed: int, resamples: int
 ) -> _Solution:
     """The best fit to each of `resamples` measurements: what was predicted plus residuals drawn by stream."""
-    predicted = _predicted(problem, _batch(problem, best.x[:1], best.n_par[:1], best.n_seq[:1]))[0]
+    predicted = _predicted(problem, _batch(problem, best.part(slice(1))))[0]
     off = problem.measured / predicted - 1.0
     known = int(np.isfinite(off).sum())
     widen = np.sqrt(known / max(known - len(_FREE) - 2, 1))
@@ -268,22 +245,15 @@ def _resampled(
         noise = generator.choice(pool, size=(resamples, len(rows))) if len(rows) else 0.0
         drawn[:, rows, stream] = predicted[rows, stream] * np.maximum(1 + noise, 0.05)
     tries = len(best.loss)
-    again = _minimise(
-        problem._replace(measured=np.repeat(drawn, tries, axis=0)),
-        np.tile(best.x, (resamples, 1)),
-        np.tile(best.n_par, resamples),
-        np.tile(best.n_seq, resamples),
-        outlier,
-        8,
-    )
+    every = best.part(np.tile(np.arange(tries), resamples))
+    again = _minimise(problem._replace(measured=np.repeat(drawn, tries, axis=0)), every, outlier, 8)
     chosen = again.loss.reshape(resamples, tries).argmin(axis=1) + tries * np.arange(resamples)
-    return _part(again, chosen)
+    return again.part(chosen)
 
 
-def _parameters(problem: _RobustProblem, solved: _Solution, index: int) -> Parameters:
-    """One solution as parameters."""
-    one = slice(index, index + 1)
-    sets = _batch(problem, solved.x[one], solved.n_par[one], solved.n_seq[one])
+def _parameters(problem: _RobustProblem, solved: _Solution) -> Parameters:
+    """The first solution as parameters."""
+    sets = _batch(problem, solved.part(slice(1)))
     values = {name: float(column[0, 0]) for name, column in zip(Batch._fields, sets, strict=True)}
     return Parameters(
         **{name: value for name, value in values.items() if not name.startswith("n_")},
