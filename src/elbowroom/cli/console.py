@@ -8,7 +8,7 @@ import os
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -163,6 +163,17 @@ def print_wrapped(text: str, indent: str = "", style: str = "") -> None:
     lines = textwrap.wrap(text, WIDTH - len(indent), break_long_words=False, break_on_hyphens=False)
     for line in lines or [""]:
         console().print(styled(indent + line, style), soft_wrap=True)
+
+
+def print_all(sentences: Iterable[str], indent: str = "", style: str = "") -> None:
+    """Prints sentences as print_wrapped does, each on lines of its own."""
+    for sentence in sentences:
+        print_wrapped(sentence, indent, style)
+
+
+def print_list(items: Iterable[str], indent: str = "") -> None:
+    """Prints items with a dash before each."""
+    print_all((f"- {item}" for item in items), indent)
 
 
 def new_table(*heads: str) -> Table:

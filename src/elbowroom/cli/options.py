@@ -229,6 +229,15 @@ class RegistryChoice(click.Choice[str]):
         return self._names()
 
 
+def completion(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    """What completes an argument that is one of these names."""
+
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
 DURATION = Duration()
 REPEAT = click.IntRange(min=1, max=MOST_REPETITIONS)
 

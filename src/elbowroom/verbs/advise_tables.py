@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import console, new_table, print_list, print_wrapped
 from elbowroom.quantities import format_size, number, percent, short_time, with_span
 from elbowroom.verbs.model_tables import shape_line
 
@@ -79,8 +79,7 @@ def print_advice(advice: Advice | GpuAdvice) -> None:
         _print_choice(choice)
     if advice.notes:
         print()
-        for note in advice.notes:
-            print_wrapped(f"- {note}")
+        print_list(advice.notes)
 
 
 def _print_configurations(advice: Advice) -> None:
@@ -144,8 +143,7 @@ def _print_gpu_advice(advice: GpuAdvice) -> None:
             print_wrapped(f"beside the best other value it saves {_gain(answer.gain)}", indent="  ")
     print()
     _print_setups(advice.configurations[:SHOWN])
-    for note in advice.notes:
-        print_wrapped(f"- {note}")
+    print_list(advice.notes)
 
 
 def _print_setups(configurations: tuple[GpuConfiguration, ...]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from elbowroom.cli.console import chatter, console, new_table, print_wrapped
+from elbowroom.cli.console import chatter, console, new_table, print_list, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
@@ -260,8 +260,7 @@ def _print_calibrated(done: Calibrated) -> None:
     if done.unknown:
         print()
         print_wrapped("What the model does not know, and its limits:")
-    for sentence in done.unknown:
-        print_wrapped(f"- {sentence}", indent="  ")
+    print_list(done.unknown, indent="  ")
     print()
     print_wrapped(f"run: {done.run.path}")
     if done.model is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from elbowroom.cli.console import chatter, console, new_table, print_wrapped
+from elbowroom.cli.console import chatter, console, new_table, print_all, print_list, print_wrapped
 from elbowroom.cli.options import REPEAT, Output
 from elbowroom.documents import encode
 from elbowroom.errors import UsageError
@@ -244,8 +244,7 @@ def _print_measured(matrix: MeasuredMatrix) -> None:
         console().print(table)
     if matrix.prediction is not None:
         _print_prediction(matrix)
-    for note in (*matrix.notes, *(matrix.prediction.notes if matrix.prediction else ())):
-        print_wrapped(note, style="yellow")
+    print_all((*matrix.notes, *(matrix.prediction.notes if matrix.prediction else ())), style="yellow")
 
 
 def _print_prediction(matrix: MeasuredMatrix) -> None:
@@ -365,8 +364,7 @@ class CalibrateForJobs(Verb):
 
     def print(self, result: Model) -> None:
         """Where not to trust it, and the file."""
-        for sentence in result.document.validity:
-            print_wrapped(f"- {sentence}")
+        print_list(result.document.validity)
         click.echo(str(result.path))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import console, new_table, print_all, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
@@ -150,8 +150,7 @@ class PredictColocation(Verb):
         for pair in result.pairs:
             table.add_row(pair.a, pair.b, _interval(pair.slowdown_a), _interval(pair.slowdown_b))
         console().print(table)
-        for note in result.notes:
-            print_wrapped(note, style="yellow")
+        print_all(result.notes, style="yellow")
 
 
 forecast_colocation = function_of(PredictColocation, "forecast_colocation")

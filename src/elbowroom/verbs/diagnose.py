@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom.cli.console import print_json, print_wrapped
+from elbowroom.cli.console import print_all, print_json, print_list, print_wrapped
 from elbowroom.cli.options import DURATION, NOISY, Output
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch.planned_starts import PlannedStart
@@ -162,15 +162,13 @@ class Diagnose(Verb):
 
 def _print(diagnosis: Diagnosis) -> None:
     print_wrapped(_steps(diagnosis), style="bold")
-    for note in diagnosis.notes:
-        print_wrapped(note, style="yellow")
+    print_all(diagnosis.notes, style="yellow")
     if diagnosis.job_file is not None:
         print_wrapped(f"job: {diagnosis.job_file}")
     print_wrapped(f"profile: {diagnosis.profile}")
     print_wrapped(f"model: {diagnosis.model} ({ORIGINS[diagnosis.model_origin]})")
     print_wrapped("Not known from the profile:")
-    for sentence in diagnosis.unknown:
-        print_wrapped(f"- {sentence}", indent="  ")
+    print_list(diagnosis.unknown, indent="  ")
     print()
     print_advice(diagnosis.advice)
     print()

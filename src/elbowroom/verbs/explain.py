@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import console, new_table, print_all, print_list, print_wrapped
 from elbowroom.cli.options import FIGURE
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
@@ -120,11 +120,9 @@ def print_explanation(explanation: Explanation) -> None:
     print_wrapped(f"{explanation.machine}{virtual}: where the losses come from", style="bold")
     if not explanation.trusted:
         print_wrapped("No verdict:", style="bold yellow")
-    for reason in explanation.reasons:
-        print_wrapped(f"- {reason}", indent="  ")
+    print_list(explanation.reasons, indent="  ")
     print()
-    for sentence in explanation.summary:
-        print_wrapped(sentence, style="bold")
+    print_all(explanation.summary, style="bold")
     if explanation.summary:
         print()
     for item in explanation.statements:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from elbowroom.cli.console import console, new_table, print_wrapped, styled
+from elbowroom.cli.console import console, new_table, print_all, print_list, print_wrapped, styled
 from elbowroom.quantities import format_size, number, plural
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ def _print_validity(model: Model) -> None:
     if model.validity:
         print()
         print_wrapped("Limits of the model:")
-    for sentence in model.validity:
-        print_wrapped(f"- {sentence}", indent="  ")
+    print_list(model.validity, indent="  ")
 
 
 def span(interval: Interval) -> str:
@@ -248,8 +247,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
             print_wrapped(f"{line.model}: does not know {line.unanswered} of the {table.rows} runs")
     if evaluation.notes:
         print()
-    for note in evaluation.notes:
-        print_wrapped(note)
+    print_all(evaluation.notes)
 
 
 def _three(errors: Errors) -> tuple[float | None, float | None, float | None]:
@@ -305,8 +303,7 @@ def _print_case_errors(errors: GpuErrorTable, notes: Sequence[str]) -> None:
         print_wrapped(f"{line.family}: {line.covered:.0%} of the victim's values inside the 90 % intervals")
     for reason, count in errors.unanswered.items():
         print_wrapped(f"not answered: {count}, {reason}")
-    for note in notes:
-        print_wrapped(note)
+    print_all(notes)
 
 
 _Rules = tuple[float | None, float | None, float | None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
@@ -13,29 +12,21 @@ from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.quantities import parse_bandwidth, parse_cores
 from elbowroom.verbs.declaration import Options, Verb, command_argument, dry_run_option, option
 
-
-def _ranks_option(**settings: Any) -> Any:
-    limit = click.IntRange(1, 1024)
-    return option("Of an emulated node; default: 1.", "N", type=limit, **settings)
-
-
-def _nodes_option(spelling: str, **settings: Any) -> Any:
-    help = "Emulated nodes of this job's ranks; default: 0,1,2 …"
-    return option(help, "LIST", spelled=spelling, **settings)
-
-
-def _name_option(spelling: str, **settings: Any) -> Any:
-    help = "Jobs of the same name share the nodes; default: none does."
-    return option(help, "NAME", spelled=spelling, **settings)
+_RANKS, _NODES, _NAME = (
+    "Of an emulated node; default: 1.",
+    "Emulated nodes of this job's ranks; default: 0,1,2 …",
+    "Jobs of the same name share the nodes; default: none does.",
+)
+_MOST = click.IntRange(1, 1024)
 
 
 class EmulatedNicOptions(Options):
     """The emulated NIC behind which a command runs programs, if any."""
 
     nic: NicSettings | str | None = option("Run behind an emulated NIC: 50MB/s (help nic).", "RATE")
-    ranks_per_node: int | None = _ranks_option(in_python=False)
-    nic_nodes: str | None = _nodes_option("--nic-nodes", in_python=False)
-    nic_name: str | None = _name_option("--nic-name", in_python=False)
+    ranks_per_node: int | None = option(_RANKS, "N", type=_MOST, in_python=False)
+    nic_nodes: str | None = option(_NODES, "LIST", in_python=False)
+    nic_name: str | None = option(_NAME, "NAME", in_python=False)
 
     def settings(self) -> NicSettings | None:
         """The NIC that the options describe; UsageError for values that it cannot have."""
@@ -74,9 +65,9 @@ class NicRun(Verb):
 
     command: tuple[str, ...] = command_argument()
     bandwidth: str = option("Of each direction of a node: 50MB/s.", "RATE", required=True)
-    ranks_per_node: int | None = _ranks_option()
-    nodes: str | None = _nodes_option("--nodes")
-    nic_name: str | None = _name_option("--name")
+    ranks_per_node: int | None = option(_RANKS, "N", type=_MOST)
+    nodes: str | None = option(_NODES, "LIST")
+    nic_name: str | None = option(_NAME, "NAME", spelled="--name")
     dry_run: bool = dry_run_option()
 
     def do(self) -> int:

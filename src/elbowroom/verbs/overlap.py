@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import console, new_table, print_list, print_wrapped
 from elbowroom.cli.options import FIGURE
 from elbowroom.draw.figure import Figure
 from elbowroom.draw.files import save
@@ -298,8 +298,7 @@ def _print_predicted(predicted: PredictedStep) -> None:
     print_wrapped(
         f"{cores}, data of computations on node {at.comp_node}, of communications on node {at.comm_node}"
     )
-    for flag in predicted.prediction.flags:
-        print_wrapped(f"- {flag}", indent="  ")
+    print_list(predicted.prediction.flags, indent="  ")
     most = "without bound" if high is None else number(high)
     print_wrapped(f"Total from the ends of all 90 % intervals: {number(predicted.low)} to {most} s")
     print()

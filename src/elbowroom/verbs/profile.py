@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import console, new_table, print_all, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
@@ -166,8 +166,7 @@ class RecordProfile(Verb):
                 f"{document.calls} calls{mpi}",
                 style="bold",
             )
-            for note in document.notes:
-                print_wrapped(note, style="yellow")
+            print_all(document.notes, style="yellow")
             if document.exit_code:
                 print_wrapped(f"The program ended with exit code {document.exit_code}.", style="bold yellow")
 
@@ -310,8 +309,7 @@ class ShowProfile(Verb):
         """Sentences with notes, then a line for each node."""
         for sentence, notes in result.sentences():
             print_wrapped(sentence)
-            for note in notes:
-                print_wrapped(note, style="yellow")
+            print_all(notes, style="yellow")
         columns, rows = result.table()
         first, *others = (name.replace(" (", "\n(") for name in columns)
         table = new_table(first, *(f">{name}" for name in others))

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from elbowroom.cli.console import chatter
+from elbowroom.cli.options import completion
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import names
 from elbowroom.launch import native
@@ -73,17 +74,13 @@ def dry_run_document(prepared: Prepared) -> dict[str, Any]:
     return plain | {"points": [point.plain() for point in document.points]}
 
 
-def _complete_plan(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in names() if name.startswith(incomplete)]
-
-
 class RunPlan(Verb):
     """Measure PLAN (a named plan, see `elbowroom plans`, or a TOML file)."""
 
     name = "run"
     with_resume = ("retry_failed", "launching", "budget", "patience", "report", "browser", "command", "tell")
 
-    plan: str | None = argument(None, shell_complete=_complete_plan)
+    plan: str | None = argument(None, shell_complete=completion(names))
     out: str | None = option(
         "Folder of the run; default runs/PLAN-DATE-TIME. Never overwritten.", "RUN", spelled="-o --out"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from elbowroom.cli.console import console, new_table, print_wrapped, styled
+from elbowroom.cli.console import console, new_table, print_all, print_list, print_wrapped, styled
 from elbowroom.quantities import duration, format_size, number, short_cores, span
 from elbowroom.verbs.dry_runs import print_builds
 
@@ -60,11 +60,8 @@ def print_run(run: Run) -> None:
     print()
     colour = "yellow" if not verdict.trusted else ("red" if verdict.interference else "green")
     print_wrapped(verdict.text, style=f"bold {colour}")
-    for reason in verdict.further_reasons:
-        print_wrapped(f"- {reason}", indent="  ")
-    for finding in run.findings:
-        if finding.text not in verdict.text:
-            print_wrapped(f"- {finding.text}", indent="  ")
+    print_list(verdict.further_reasons, indent="  ")
+    print_list((f.text for f in run.findings if f.text not in verdict.text), indent="  ")
     print()
     print_tables(run.tables)
     shown = {point for table in run.tables for point in table.points}
@@ -91,11 +88,8 @@ def print_joined(joined: JoinedRuns) -> None:
     """The verdict of joined runs, what they show, and their tables."""
     verdict = joined.verdict
     print_wrapped(verdict.text, style="bold" if verdict.trusted else "bold yellow")
-    for reason in verdict.further_reasons:
-        print_wrapped(f"- {reason}", indent="  ")
-    for finding in joined.findings:
-        if finding.text not in verdict.text:
-            print_wrapped(f"- {finding.text}", indent="  ")
+    print_list(verdict.further_reasons, indent="  ")
+    print_list((f.text for f in joined.findings if f.text not in verdict.text), indent="  ")
     print()
     print_tables(joined.tables)
 
@@ -126,8 +120,7 @@ def print_tables(tables: Sequence[TextTable]) -> None:
             styles = ["red" * ((row, column) in table.marked) for column in range(len(cells))]
             columns.add_row(*(styled(cell, style) for cell, style in zip(cells, styles, strict=True)))
         console().print(columns)
-        for sentence in table.sentences(tables[index + 1 :]):
-            print_wrapped(sentence)
+        print_all(table.sentences(tables[index + 1 :]))
         print()
 
 

@@ -11,7 +11,6 @@ from elbowroom.errors import UsageError, closest
 MODULES = {
     "Advice": "verbs.advise",
     "BroadcastEntry": "verbs.broadcast_bench",
-    "Calibration": "verbs.profile_calibrate",
     "Explanation": "verbs.explain",
     "Figure": "draw.files",
     "FlushCosts": "verbs.trace_overhead",
@@ -20,6 +19,7 @@ MODULES = {
     "NetworkDocument": "verbs.broadcasts",
     "Overhead": "verbs.trace_overhead",
     "Pairing": "verbs.colocate",
+    "ProfileCalibration": "verbs.profile_calibrate",
     "SchedulePlan": "verbs.colocate",
     "ShownProfile": "verbs.profile",
     "Simulated": "verbs.simulate",

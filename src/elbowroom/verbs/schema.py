@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from elbowroom.cli.console import print_json
+from elbowroom.cli.options import completion
 from elbowroom.errors import UsageError, closest
 from elbowroom.schemas import json_schema
 from elbowroom.verbs.declaration import Verb, argument
@@ -174,17 +175,13 @@ def schema_names() -> tuple[str, ...]:
     return tuple(_DOCUMENTS)
 
 
-def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in _DOCUMENTS if name.startswith(incomplete)]
-
-
 class Schema(Verb):
     """Print the JSON Schema of a document; without NAME, list the documents."""
 
     name = "schema"
     has_document = False
 
-    document_name: str | None = argument(None, metavar="[NAME]", shell_complete=_complete)
+    document_name: str | None = argument(None, metavar="[NAME]", shell_complete=completion(schema_names))
 
     def do(self) -> dict[str, Any] | None:
         """The schema of the document that is named, if any."""

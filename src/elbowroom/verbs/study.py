@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from elbowroom.cli.console import chatter, console, new_table, print_wrapped
-from elbowroom.cli.options import DURATION, REPEAT
+from elbowroom.cli.console import chatter, console, new_table, print_all, print_wrapped
+from elbowroom.cli.options import DURATION, REPEAT, completion
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.launch import native
@@ -35,10 +35,6 @@ def study_names() -> tuple[str, ...]:
     return STUDIES.names()
 
 
-def _complete_paper(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in study_names() if name.startswith(incomplete)]
-
-
 class StudyPaper(Verb):
     """Measure the runs behind the figures of PAPER, and judge its statements.
 
@@ -49,7 +45,7 @@ class StudyPaper(Verb):
     resumed = "study"
     with_resume = ("patience", "tell")
 
-    paper: str | None = argument(None, shell_complete=_complete_paper)
+    paper: str | None = argument(None, shell_complete=completion(study_names))
     out: str | None = option(
         "Folder of the study; default runs/study-PAPER. The same command continues it.",
         "FOLDER",
@@ -148,8 +144,7 @@ study_plan = function_of(StudyPaper, "study_plan", dry_run=True, resume=None)
 def _print_study(done: StudyDocument) -> None:
     print_wrapped(done.paper, style="bold")
     print_wrapped(headline(done))
-    for sentence in warnings(done):
-        print_wrapped(sentence)
+    print_all(warnings(done))
     for exhibit in done.exhibits:
         print()
         print_wrapped(f"{exhibit.label}: {exhibit.title}", style="bold")
@@ -187,8 +182,7 @@ def _print_plan(planned: StudyPlan) -> None:
         count = f"{exhibit.judged} of {exhibit.statements} statements"
         judged = f", {count} can be judged" if exhibit.statements else ""
         print_wrapped(f"{exhibit.label}: {shows}{judged}", style="bold")
-        for reason in exhibit.reasons:
-            print_wrapped(reason, indent="  ")
+        print_all(exhibit.reasons, indent="  ")
 
 
 REPORT, DOCUMENT = "report.html", "results.json"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elbowroom.cli.console import chatter, console, new_table, print_wrapped
+from elbowroom.cli.console import chatter, console, new_table, print_all, print_list, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
@@ -216,8 +216,7 @@ class MeasureOverhead(Verb):
             print()
             head = f"{plural(verdict.threads or 0, 'thread')}: " if several else ""
             print_wrapped(head + verdict.text, style=VERDICT_STYLES.get(verdict.state, "bold yellow"))
-            for sentence in verdict.advice:
-                print_wrapped(f"- {sentence}", indent="  ")
+            print_list(verdict.advice, indent="  ")
         if self.out is not None:
             click.echo(f"figure: {self.out}")
 
@@ -310,8 +309,7 @@ class MeasureFlushes(Verb):
             for row in flush_rows(place, run):
                 table.add_row(*row)
         console().print(table)
-        for sentence in flush_sentences(result):
-            print_wrapped(sentence)
+        print_all(flush_sentences(result))
         if self.out is not None:
             click.echo(f"figure: {self.out}")
 

@@ -14,7 +14,7 @@ from typing import IO
 
 import msgspec
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import console, new_table, print_all, print_wrapped
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder
 from elbowroom.launch import build, recorder, trace_reader
@@ -315,8 +315,7 @@ def _print(done: RecordDocument) -> None:
         _print_ranks(job.stat, done.capacity)
         _print_categories(job.stat)
         print_sentences(job.check.warnings)
-    for note in done.notes:
-        print_wrapped(note, style="yellow")
+    print_all(done.notes, style="yellow")
     if done.exit_code:
         print_wrapped(f"The program ended with exit code {done.exit_code}.", style="bold yellow")
     if done.jobs:
