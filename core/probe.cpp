@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/clock.hpp"

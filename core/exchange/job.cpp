@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <stdexcept>
 
@@ -14,6 +15,8 @@
 
 namespace elbowroom {
 namespace {
+
+using nlohmann::json;
 
 constexpr int kControlTag = 1;
 constexpr int kEagerPolls = 5000;       // about a second: longer than any pause inside a repetition
@@ -87,17 +90,24 @@ void Job::gather_ranks() {
   int length = 0;
   MPI_Get_processor_name(name, &length);
   const std::string own =
-      nlohmann::json{{"rank", rank_}, {"host", std::string(name)}, {"pid", getpid()}, {"cpuset", own_cpuset()}}.dump();
+      json{{"rank", rank_}, {"host", std::string(name)}, {"pid", getpid()}, {"cpuset", own_cpuset()}}.dump();
   constexpr std::size_t kRoom = 1024;
   std::string fixed = own.substr(0, kRoom);
   fixed.resize(kRoom, ' ');
   std::string all(kRoom * static_cast<std::size_t>(size_), ' ');
   MPI_Allgather(fixed.data(), kRoom, MPI_CHAR, all.data(), kRoom, MPI_CHAR, control_);
-  ranks_ = nlohmann::json::array();
   for (std::size_t r = 0; r < static_cast<std::size_t>(size_); ++r) {
-    ranks_.push_back(nlohmann::json::parse(all.substr(r * kRoom, kRoom)));
-    hosts_.push_back(ranks_.back().at("host"));
+    ranks_.push_back(all.substr(r * kRoom, kRoom));
+    hosts_.push_back(json::parse(ranks_.back()).at("host"));
   }
+}
+
+json Job::ranks() const {
+  json all = json::array();
+  for (const std::string& rank : ranks_) {
+    all.push_back(json::parse(rank));
+  }
+  return all;
 }
 
 int Job::ranks_on_host_of(int rank) const {
@@ -124,7 +134,7 @@ std::string Job::library() const {
   return text.substr(0, text.find('\n'));
 }
 
-nlohmann::json Job::mpi_facts() const {
+json Job::mpi_facts() const {
   int version = 0;
   int subversion = 0;
   MPI_Get_version(&version, &subversion);
@@ -135,12 +145,12 @@ nlohmann::json Job::mpi_facts() const {
           {"prefix", library_prefix()}};
 }
 
-void Job::send(int rank, const nlohmann::json& message) const {
+void Job::send(int rank, const json& message) const {
   const std::string text = message.dump();
   MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, rank, kControlTag, control_);
 }
 
-void Job::send_to_others(const nlohmann::json& message) const {
+void Job::send_to_others(const json& message) const {
   for (int rank = 0; rank < size_; ++rank) {
     if (rank != rank_) {
       send(rank, message);
@@ -148,7 +158,7 @@ void Job::send_to_others(const nlohmann::json& message) const {
   }
 }
 
-std::optional<nlohmann::json> Job::try_receive(int rank) const {
+std::optional<json> Job::try_receive(int rank) const {
   int there = 0;
   MPI_Status status;
   MPI_Iprobe(rank, kControlTag, control_, &there, &status);
@@ -159,10 +169,10 @@ std::optional<nlohmann::json> Job::try_receive(int rank) const {
   MPI_Get_count(&status, MPI_CHAR, &count);
   std::string text(static_cast<std::size_t>(count), '\0');
   MPI_Recv(text.data(), count, MPI_CHAR, rank, kControlTag, control_, MPI_STATUS_IGNORE);
-  return nlohmann::json::parse(text);
+  return json::parse(text);
 }
 
-nlohmann::json Job::receive(int rank) const {
+json Job::receive(int rank) const {
   for (int polls = 0;; ++polls) {
     if (auto message = try_receive(rank)) {
       return *message;

@@ -4,7 +4,7 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,11 +30,11 @@ class Job {
   bool first_on_host() const;  // whether no lower rank is on this rank's host
   int thread_level() const { return thread_level_; }
   const std::string& transport() const { return transport_; }  // as in hello
-  const nlohmann::json& ranks() const { return ranks_; }       // as in hello
   std::string library() const;                                 // name and version, as in hello
   // Any number, the same on all ranks and on no other job's. Collective.
   std::uint64_t common_number() const;
   nlohmann::json mpi_facts() const;  // as in hello
+  nlohmann::json ranks() const;      // as in hello
 
   MPI_Comm messages() const { return messages_; }  // what is measured
   MPI_Comm headers() const { return headers_; }    // what announces a batch
@@ -56,7 +56,7 @@ class Job {
   MPI_Comm messages_ = MPI_COMM_NULL;
   MPI_Comm headers_ = MPI_COMM_NULL;
   std::vector<std::string> hosts_;
-  nlohmann::json ranks_;
+  std::vector<std::string> ranks_;  // of each rank, the JSON of hello
 };
 
 void sleep_for(double seconds);

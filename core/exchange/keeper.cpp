@@ -95,9 +95,9 @@ json Keeper::ask(const json& line) {
   }
 }
 
-void Keeper::hold(const json& settings) {
-  const json& command = settings.at("keeper");
-  json wanted = settings;
+void Keeper::hold(const std::string& settings) {
+  json wanted = json::parse(settings);
+  const json command = wanted.at("keeper");
   wanted.erase("keeper");
   if (process_ < 0 || command != command_) {
     end();

@@ -19,7 +19,7 @@ class Keeper {
   Keeper& operator=(const Keeper&) = delete;
 
   // Sets what the request's `settings` name. Throws RequestError; nothing is changed then.
-  void hold(const nlohmann::json& settings);
+  void hold(const std::string& settings);
   // Sets back, {} when all went well. {"changed": sentence}: somebody else changed a setting meanwhile, or the process
   // was killed, so what was measured is void; {"left": sentence}: a setting could not be set back.
   nlohmann::json release();

@@ -1,6 +1,7 @@
 #include "exchange/leader.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <utility>
@@ -127,7 +128,7 @@ json Leader::answer(const std::string& line) {
                         RequestError("", "", error.what(), "check the machine, then repeat the request", "machine"));
   }
   json record = measured(request);
-  if (!request.settings.is_null()) {
+  if (!request.settings.empty()) {
     void_if_changed(record, release_all());
   }
   return record;
@@ -147,7 +148,7 @@ json Leader::measured(const Request& request) {
 
 // Every host holds the settings before anything is measured; where one refuses, none does.
 void Leader::hold_all(const Request& request) {
-  if (request.settings.is_null()) {
+  if (request.settings.empty()) {
     return;
   }
   job_.send_to_others({{"order", "hold"}});

@@ -3,7 +3,7 @@
 
 #include <exception>
 #include <iosfwd>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "exchange/common_clock.hpp"

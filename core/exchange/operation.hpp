@@ -59,7 +59,6 @@ class MpiOperation {
   bool idle() const { return overlap_.operation == Operation::pingpong && partner() >= ranks_; }
   int partner() const { return rank_ ^ 1; }
 
-  void start_nonblocking();
   void start_messages();
   void make_persistent();
   void make_messages();

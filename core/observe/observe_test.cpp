@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "machine/fake_tree.hpp"

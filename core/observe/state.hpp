@@ -1,7 +1,7 @@
 // The parts of the machine's state that are read below a root, for tests.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "base/system_files.hpp"
 

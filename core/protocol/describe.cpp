@@ -1,5 +1,7 @@
 #include "protocol/describe.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "base/clock.hpp"
 #include "machine/machine.hpp"
 

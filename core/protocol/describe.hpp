@@ -1,7 +1,7 @@
 // What the probe says of itself and of the machine, in the words of docs/reference/protocol.md.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace elbowroom {
 

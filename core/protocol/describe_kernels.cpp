@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "kernels/kernel.hpp"
 #include "protocol/describe.hpp"
 

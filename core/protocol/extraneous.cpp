@@ -2,19 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
-
-#include "protocol/median.hpp"
 
 namespace elbowroom {
-namespace {
-
-constexpr double kDigits = 1e4;  // a tenth of a nanosecond, in microseconds
-
-double tenths_of_ns(double us) { return std::round(us * kDigits) / kDigits; }
-
-}  // namespace
-
 bool Extraneous::touches(int rank) const {
   return who == Who::both || (who == Who::sender && rank == 0) || (who == Who::receiver && rank == 1);
 }
@@ -68,23 +57,6 @@ std::vector<double> message_times(const std::vector<Stamp>& sender, const std::v
     }
   }
   return times;
-}
-
-nlohmann::json one_way_record(const std::vector<double>& times, std::int64_t size) {
-  nlohmann::json batches = nlohmann::json::array();
-  for (const double time : times) {
-    batches.push_back(tenths_of_ns(time));
-  }
-  const auto messages = static_cast<std::int64_t>(times.size());
-  return {{"value", tenths_of_ns(median(times))},
-          {"unit", "us"},
-          {"batches", std::move(batches)},
-          {"messages", messages},
-          {"bytes", messages * size}};
-}
-
-nlohmann::json clocks_record(const ClockCheck& clocks) {
-  return {{"offset_ns", std::round(clocks.offset_ns())}, {"bound_ns", std::round(clocks.bound_ns())}};
 }
 
 }  // namespace elbowroom

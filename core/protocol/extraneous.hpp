@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -83,12 +82,6 @@ struct ClockCheck {
   // No message arrives before it is sent: then 0 is among the offsets that there may be.
   bool agrees() const { return there_ns >= 0 && back_ns >= 0; }
 };
-
-// "comm" of docs/reference/protocol.md: median and all `times` (us) in the order given, rounded to 0.1 ns.
-nlohmann::json one_way_record(const std::vector<double>& times, std::int64_t size);
-
-// "clocks" of it.
-nlohmann::json clocks_record(const ClockCheck& clocks);
 
 // Whether threads of this rank touch memory on other cores while messages pass.
 bool has_bystanders(const Request& request, int rank);

@@ -3,16 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
-#include <numeric>
-
-#include "protocol/median.hpp"
-#include "protocol/record.hpp"
 
 namespace elbowroom {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::int64_t kFewestInWindow = 5;
 constexpr std::int64_t kMostInWindow = 50;
@@ -23,40 +16,6 @@ constexpr std::uint64_t kRanks = 7;    // after so many ranks contributions repe
 constexpr std::size_t kStamps = 16;
 
 double seconds(std::int64_t ns) { return std::round(static_cast<double>(ns)) / kNsPerSecond; }
-
-template <typename Value>
-json table(const std::vector<std::vector<Visit>>& visits, Value value) {
-  json rows = json::array();
-  for (const std::vector<Visit>& iteration : visits) {
-    json row = json::array();
-    for (const Visit& visit : iteration) {
-      row.push_back(value(visit));
-    }
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-// A side of a phase: median and all values, us.
-json durations_record(const std::vector<double>& seconds, const char* value) {
-  json batches = json::array();
-  for (const double duration : seconds) {
-    batches.push_back(std::round(duration * kNsPerSecond) / 1e3);
-  }
-  return {{value, std::round(median(seconds) * kNsPerSecond) / 1e3}, {"unit", "us"}, {"batches", std::move(batches)}};
-}
-
-std::int64_t first_arrival(const Visits& visits) {
-  std::int64_t first = std::numeric_limits<std::int64_t>::max();
-  for (const auto& kind : visits) {
-    for (const auto& iteration : kind) {
-      for (const Visit& visit : iteration) {
-        first = std::min(first, visit.enter);
-      }
-    }
-  }
-  return first;
-}
 
 }  // namespace
 
@@ -161,62 +120,6 @@ bool barrier_holds(const std::vector<Visit>& iteration, std::int64_t bound) {
     departure = std::min(departure, visit.leave);
   }
   return departure + bound >= arrival;
-}
-
-json overlap_record(const Visits& visits, double clock_bound) {
-  const std::int64_t origin = first_arrival(visits);
-  const auto since = [origin](std::int64_t Visit::*time) {
-    return [origin, time](const Visit& visit) { return seconds(visit.*time - origin); };
-  };
-  json record = {{"clock_bound", clock_bound}};
-  for (const Kind kind : kKinds) {
-    const auto& own = visits[static_cast<std::size_t>(kind)];
-    if (own.empty()) {
-      continue;
-    }
-    json arrays = {{"enter", table(own, since(&Visit::enter))}, {"leave", table(own, since(&Visit::leave))}};
-    if (kind == Kind::together) {
-      arrays["posted"] = table(own, since(&Visit::posted));
-      arrays["computed"] = table(own, since(&Visit::computed));
-      arrays["tests"] = table(own, [](const Visit& visit) { return visit.tests; });
-      arrays["tests_s"] = table(own, [](const Visit& visit) { return seconds(visit.tests_ns); });
-    }
-    record[kind == Kind::message       ? "message"
-           : kind == Kind::computation ? "computation"
-                                       : "together"] = std::move(arrays);
-  }
-  return record;
-}
-
-json overlap_phases(const Visits& visits, double least, const std::set<std::string>& flags) {
-  json phases = json::array();
-  for (const Kind kind : kKinds) {
-    const auto& own = visits[static_cast<std::size_t>(kind)];
-    if (own.empty()) {
-      continue;
-    }
-    const std::vector<double> whole = durations(own);
-    const double measured = std::accumulate(whole.begin(), whole.end(), 0.0);
-    std::set<std::string> phase_flags = flags;
-    if (measured < least) {
-      phase_flags.insert("too_short");
-    }
-    json phase = {{"phase", name_of(kind == Kind::message       ? Phase::communication
-                                    : kind == Kind::computation ? Phase::computation
-                                                                : Phase::together)},
-                  {"measured_s", measured},
-                  {"status", phase_status(true, phase_flags)},
-                  {"flags", phase_flags}};
-    switch (kind) {
-      case Kind::message: phase["comm"] = durations_record(whole, "value"); break;
-      case Kind::computation: phase["comp"] = durations_record(whole, "rate"); break;
-      case Kind::together:
-        phase["comp"] = durations_record(inner_durations(own), "rate");
-        phase["total"] = durations_record(whole, "value");
-    }
-    phases.push_back(std::move(phase));
-  }
-  return phases;
 }
 
 std::uint64_t message_seed(std::uint64_t seed, int from, int to) {

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <utility>
@@ -95,13 +94,6 @@ std::vector<double> inner_durations(const std::vector<std::vector<Visit>>& visit
 
 // Whether no rank left a barrier before the last one entered it; `bound` ns of error.
 bool barrier_holds(const std::vector<Visit>& iteration, std::int64_t bound);
-
-// "overlap" of a repetition (docs/reference/protocol.md): seconds from the first arrival.
-nlohmann::json overlap_record(const Visits& visits, double clock_bound);
-// The phases of a repetition: B the operation alone, A the computation alone, AB both, where `comp` is the computation from
-// the start of the operation to its own end and `total` is everything. Flags of all are added to each one's: too_short,
-// where all iterations of a kind together last less than `least` seconds.
-nlohmann::json overlap_phases(const Visits& visits, double least, const std::set<std::string>& flags);
 
 // Contents. Operations that move bytes carry fill_message()'s of message_seed(); those that reduce carry floats.
 std::uint64_t message_seed(std::uint64_t seed, int from, int to);

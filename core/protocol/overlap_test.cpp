@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "protocol/record.hpp"
 #include "protocol/request.hpp"
 
 using namespace elbowroom;

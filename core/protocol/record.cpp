@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/clock.hpp"
+#include "protocol/median.hpp"
 
 namespace elbowroom {
 namespace {
@@ -15,6 +18,7 @@ constexpr std::size_t kMostSlices = 32;    // of a computation's rate over time
 constexpr double kMisplaced = 0.01;        // share of pages elsewhere that is still the wanted node
 constexpr double kFrequencyChange = 0.02;  // docs/design/method.md, rule 14
 constexpr double kToleratedSteal = 0.01;   // of the phase
+constexpr double kNsPerS = 1e9;
 
 // Six digits: below the noise, above what anybody reads.
 double rounded(double value) {
@@ -30,6 +34,42 @@ double message_value(const Request& request, std::size_t lanes, const BatchTime&
   const double one_way = request.pattern == Pattern::pingpong ? per_iteration / 2 : per_iteration;
   return request.latency ? one_way * 1e6
                          : static_cast<double>(request.size) * static_cast<double>(lanes) / one_way / 1e6;
+}
+
+double tenths_of_ns(double us) { return std::round(us * 1e4) / 1e4; }
+
+template <typename Value>
+json visits_table(const std::vector<std::vector<Visit>>& visits, Value value) {
+  json rows = json::array();
+  for (const std::vector<Visit>& iteration : visits) {
+    json row = json::array();
+    for (const Visit& visit : iteration) {
+      row.push_back(value(visit));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// A side of a phase: median and all values, us.
+json durations_record(const std::vector<double>& seconds, const char* value) {
+  json batches = json::array();
+  for (const double duration : seconds) {
+    batches.push_back(std::round(duration * kNsPerS) / 1e3);
+  }
+  return {{value, std::round(median(seconds) * kNsPerS) / 1e3}, {"unit", "us"}, {"batches", std::move(batches)}};
+}
+
+std::int64_t first_arrival(const Visits& visits) {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  for (const auto& kind : visits) {
+    for (const auto& iteration : kind) {
+      for (const Visit& visit : iteration) {
+        first = std::min(first, visit.enter);
+      }
+    }
+  }
+  return first;
 }
 
 }  // namespace
@@ -158,6 +198,81 @@ json pages_record(const std::vector<PageReport>& reports, std::set<std::string>&
     record["huge_share"] = rounded(huge / known);
   }
   return record;
+}
+
+json one_way_record(const std::vector<double>& times, std::int64_t size) {
+  json batches = json::array();
+  for (const double time : times) {
+    batches.push_back(tenths_of_ns(time));
+  }
+  const auto messages = static_cast<std::int64_t>(times.size());
+  return {{"value", tenths_of_ns(median(times))},
+          {"unit", "us"},
+          {"batches", std::move(batches)},
+          {"messages", messages},
+          {"bytes", messages * size}};
+}
+
+json clocks_record(const ClockCheck& clocks) {
+  return {{"offset_ns", std::round(clocks.offset_ns())}, {"bound_ns", std::round(clocks.bound_ns())}};
+}
+
+json overlap_record(const Visits& visits, double clock_bound) {
+  const std::int64_t origin = first_arrival(visits);
+  const auto since = [origin](std::int64_t Visit::*time) {
+    return [origin, time](const Visit& visit) { return static_cast<double>(visit.*time - origin) / kNsPerS; };
+  };
+  json record = {{"clock_bound", clock_bound}};
+  for (const Kind kind : kKinds) {
+    const auto& own = visits[static_cast<std::size_t>(kind)];
+    if (own.empty()) {
+      continue;
+    }
+    json arrays = {{"enter", visits_table(own, since(&Visit::enter))},
+                   {"leave", visits_table(own, since(&Visit::leave))}};
+    if (kind == Kind::together) {
+      arrays["posted"] = visits_table(own, since(&Visit::posted));
+      arrays["computed"] = visits_table(own, since(&Visit::computed));
+      arrays["tests"] = visits_table(own, [](const Visit& visit) { return visit.tests; });
+      arrays["tests_s"] =
+          visits_table(own, [](const Visit& visit) { return static_cast<double>(visit.tests_ns) / kNsPerS; });
+    }
+    record[kind == Kind::message       ? "message"
+           : kind == Kind::computation ? "computation"
+                                       : "together"] = std::move(arrays);
+  }
+  return record;
+}
+
+json overlap_phases(const Visits& visits, double least, const std::set<std::string>& flags) {
+  json phases = json::array();
+  for (const Kind kind : kKinds) {
+    const auto& own = visits[static_cast<std::size_t>(kind)];
+    if (own.empty()) {
+      continue;
+    }
+    const std::vector<double> whole = durations(own);
+    const double measured = std::accumulate(whole.begin(), whole.end(), 0.0);
+    std::set<std::string> phase_flags = flags;
+    if (measured < least) {
+      phase_flags.insert("too_short");
+    }
+    json phase = {{"phase", name_of(kind == Kind::message       ? Phase::communication
+                                    : kind == Kind::computation ? Phase::computation
+                                                                : Phase::together)},
+                  {"measured_s", measured},
+                  {"status", phase_status(true, phase_flags)},
+                  {"flags", phase_flags}};
+    switch (kind) {
+      case Kind::message: phase["comm"] = durations_record(whole, "value"); break;
+      case Kind::computation: phase["comp"] = durations_record(whole, "rate"); break;
+      case Kind::together:
+        phase["comp"] = durations_record(inner_durations(own), "rate");
+        phase["total"] = durations_record(whole, "value");
+    }
+    phases.push_back(std::move(phase));
+  }
+  return phases;
 }
 
 bool voids(const std::string& flag) {

@@ -1,7 +1,7 @@
 // What a phase gave, in the words of docs/reference/protocol.md.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -43,6 +43,17 @@ nlohmann::json bytes_record(const KernelInfo& kernel, int cursor);
 
 // "comp" or "comm" of "pages": several ranges wanted on one node, counted together. Flag: wrong_node.
 nlohmann::json pages_record(const std::vector<PageReport>& reports, std::set<std::string>& flags);
+
+// "comm" of one-way messages: median and all `times` (us) in the order given, rounded to 0.1 ns; and its "clocks".
+nlohmann::json one_way_record(const std::vector<double>& times, std::int64_t size);
+nlohmann::json clocks_record(const ClockCheck& clocks);
+
+// "overlap" of a repetition (docs/reference/protocol.md): seconds from the first arrival.
+nlohmann::json overlap_record(const Visits& visits, double clock_bound);
+// The phases of a repetition: B the operation alone, A the computation alone, AB both, where `comp` is the computation from
+// the start of the operation to its own end and `total` is everything. Flags of all are added to each one's: too_short,
+// where all iterations of a kind together last less than `least` seconds.
+nlohmann::json overlap_phases(const Visits& visits, double least, const std::set<std::string>& flags);
 
 // True for a flag that makes a phase void: a rule of docs/design/method.md was broken.
 bool voids(const std::string& flag);

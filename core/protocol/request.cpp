@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "kernels/kernel.hpp"
@@ -210,7 +211,7 @@ void read_settings(const Reader& outer, Request& request) {
   reader.truth("turbo", turbo);
   std::string governor;
   reader.text("governor", governor);
-  request.settings = *object;
+  request.settings = object->dump();
 }
 
 void read_extraneous(const Reader& outer, Request& request) {

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -59,7 +59,7 @@ struct Request {
       false;  // a thread beside a computing thread on one core is wanted (flagged, docs/design/method.md, rule 4)
   std::optional<Extraneous> extraneous;  // in place of a kernel: accesses between one-way messages from rank 0 to 1
   std::optional<Overlap> overlap;        // in place of a pattern: an operation of MPI beside a fixed computation
-  nlohmann::json settings;               // frequencies, turbo and governor that every host holds meanwhile; null: none
+  std::string settings;                  // JSON: frequencies, turbo and governor that every host holds; empty: none
   // For tests. "message", "early_stop", "late": breaks a rule on purpose; "counters": counts time in place of misses.
   std::string fault;
 };

@@ -35,9 +35,6 @@ class Answers {
   // What answers loads where the model is FLOW, else nullptr.
   const FlowLoads* loads() const { return loads_ ? &*loads_ : nullptr; }
 
-  // How many numbers of cores of the second socket are in the table, 0 included.
-  int tabled_other() const { return rows_other_; }
-
  private:
   // Placements that a model cannot tell apart share their answers.
   struct Placement {

@@ -35,9 +35,6 @@ inline std::uint32_t communicator_of(const MergedEvent& message) {
   return static_cast<std::uint32_t>(message.first >> 32);
 }
 inline std::uint32_t peer_of(const MergedEvent& message) { return static_cast<std::uint32_t>(message.first); }
-inline bool is_message(const MergedEvent& event) {
-  return event.kind == ELBOW_TRACE_SEND || event.kind == ELBOW_TRACE_RECEIVE;
-}
 
 // Numbers for processes and threads where a viewer takes equal ones of two hosts for the same: from 1, a process and its
 // first thread the same.
