@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/request_error.hpp"
+#include "common/settings.hpp"
+#include "common/together.hpp"
 
 namespace elbowroom::program {
 
@@ -79,6 +81,38 @@ json phase_record(const std::string& name, std::size_t index, const Span& span, 
     rank.erase("too_short");
     rank.erase("strayed");
     record["ranks"].push_back(std::move(rank));
+  }
+  return record;
+}
+
+json repetition_record(const Job& job, const json& request, const std::string& failure, const json& flags,
+                       const MeasuredPhase& phase) {
+  std::vector<std::string> sequence;
+  double window = 0;
+  together(job, [&] {
+    sequence = read(request, "sequence", std::vector<std::string>{"A", "B", "AB"});
+    std::for_each(sequence.begin(), sequence.end(), mode_of);
+    window = read(request, "window", 0.12);
+  });
+  json record = {{"record", "repetition"},
+                 {"point", read(request, "point", std::string())},
+                 {"repetition", read(request, "repetition", std::int64_t{0})},
+                 {"status", failure.empty() ? "ok" : "failed"},
+                 {"reason", failure},
+                 {"validated", failure.empty()},
+                 {"flags", flags},
+                 {"phases", json::array()}};
+  if (!failure.empty()) {
+    return record;
+  }
+  for (const std::string& name : sequence) {
+    json one = phase(name, record["phases"].size(), window);
+    if (one.at("status") == "void") {
+      record["status"] = "failed";
+      record["reason"] = one.value("reason", "a rule of measuring was broken: see the flags of the phases");
+      record["validated"] = one.at("flags").dump().find("validation_failed") == std::string::npos;
+    }
+    record["phases"].push_back(std::move(one));
   }
   return record;
 }

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "exchange/job.hpp"
 
 namespace elbowroom::program {
 
@@ -32,5 +35,11 @@ nlohmann::json averaged(const std::vector<nlohmann::json>& ranks, const char* si
 // and "comm" where it has them. `failure`: why there is no result; empty when there is one.
 nlohmann::json phase_record(const std::string& name, std::size_t index, const Span& span,
                             std::vector<nlohmann::json> ranks, std::set<std::string> flags, const std::string& failure);
+
+// The record of a repetition: the request's phases one after the other, each by `phase`, which gets the window in s. None
+// where the program has failed before. Collective; throws RequestError.
+using MeasuredPhase = std::function<nlohmann::json(const std::string& name, std::size_t index, double window)>;
+nlohmann::json repetition_record(const Job& job, const nlohmann::json& request, const std::string& failure,
+                                 const nlohmann::json& flags, const MeasuredPhase& phase);
 
 }  // namespace elbowroom::program

@@ -38,4 +38,19 @@ void together(const Job& job, const std::function<void()>& task) {
   }
 }
 
+json raised_by_any(const Job& job, const std::vector<std::pair<const char*, bool>>& flags) {
+  std::vector<int> raised;
+  for (const auto& flag : flags) {
+    raised.push_back(flag.second ? 1 : 0);
+  }
+  MPI_Allreduce(MPI_IN_PLACE, raised.data(), static_cast<int>(raised.size()), MPI_INT, MPI_MAX, job.headers());
+  json names = json::array();
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    if (raised[i] != 0) {
+      names.push_back(flags[i].first);
+    }
+  }
+  return names;
+}
+
 }  // namespace elbowroom::program

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include "exchange/job.hpp"
 
@@ -13,5 +15,8 @@ void together(const Job& job, const std::function<void()>& task);
 
 // What every rank says, in their order, on all ranks. Collective.
 std::vector<nlohmann::json> gathered(const Job& job, const nlohmann::json& own);
+
+// The flags, in this order, that any rank raises. Collective.
+nlohmann::json raised_by_any(const Job& job, const std::vector<std::pair<const char*, bool>>& flags);
 
 }  // namespace elbowroom::program

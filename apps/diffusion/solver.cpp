@@ -212,20 +212,11 @@ json Solver::answer(const json& request) {
 
 // Flags of any rank are the answer's.
 json Solver::flags_of(bool holds, bool brief) const {
-  const std::array<std::pair<const char*, bool>, 5> own{{{kFailed, !holds},
-                                                         {"too_short", brief},
-                                                         {"migrated", crew_->migrated()},
-                                                         {"scheduling", place_.sharing.computing},
-                                                         {"shared_comm_core", place_.sharing.communicating}}};
-  json flags = json::array();
-  for (const auto& [flag, raised] : own) {
-    int any = raised ? 1 : 0;
-    MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, job_.headers());
-    if (any != 0) {
-      flags.push_back(flag);
-    }
-  }
-  return flags;
+  return program::raised_by_any(job_, {{kFailed, !holds},
+                                       {"too_short", brief},
+                                       {"migrated", crew_->migrated()},
+                                       {"scheduling", place_.sharing.computing},
+                                       {"shared_comm_core", place_.sharing.communicating}});
 }
 
 json Solver::solve(double time) {

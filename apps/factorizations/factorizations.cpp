@@ -356,44 +356,16 @@ json Factorizations::facts_of(const Run& run) {
 
 // Of any rank. Collective.
 json Factorizations::flags() {
-  json flags = json::array();
-  bool computing = false;
-  bool communicating = false;
-  for (const json& rank : gathered(job_, {place_.sharing.computing, place_.sharing.communicating})) {
-    computing = computing || rank.at(0).get<bool>();
-    communicating = communicating || rank.at(1).get<bool>();
-  }
-  if (computing) flags.push_back("scheduling");
-  if (communicating) flags.push_back("shared_comm_core");
-  return flags;
+  return program::raised_by_any(
+      job_, {{"scheduling", place_.sharing.computing}, {"shared_comm_core", place_.sharing.communicating}});
 }
 
 json Factorizations::answer(const json& request) {
-  std::vector<std::string> sequence;
-  double window = 0;
-  together(job_, [&] {
-    sequence = read(request, "sequence", std::vector<std::string>{"A", "B", "AB"});
-    std::for_each(sequence.begin(), sequence.end(), program::mode_of);
-    window = read(request, "window", 0.12);
-  });
-  json record = {{"record", "repetition"},
-                 {"point", read(request, "point", std::string())},
-                 {"repetition", read(request, "repetition", std::int64_t{0})},
-                 {"status", failure_.empty() ? "ok" : "failed"},
-                 {"reason", failure_},
-                 {"validated", failure_.empty()},
-                 {"flags", flags()},
-                 {"phases", json::array()}};
-  if (!failure_.empty()) return record;
-  for (const std::string& name : sequence) {
-    json one = phase(name, record["phases"].size(), window);
-    if (one.at("status") == "void") {
-      record["status"] = "failed";
-      record["reason"] = one.value("reason", "a rule of measuring was broken: see the flags of the phases");
-      record["validated"] = one.at("flags").dump().find("validation_failed") == std::string::npos;
-    }
-    record["phases"].push_back(std::move(one));
-  }
+  const bool failed = !failure_.empty();
+  json record = program::repetition_record(
+      job_, request, failure_, flags(),
+      [this](const std::string& name, std::size_t index, double window) { return phase(name, index, window); });
+  if (failed) return record;
   record["facts"] = facts_;
   return record;
 }

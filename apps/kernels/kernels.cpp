@@ -23,7 +23,6 @@ using program::averaged;
 using program::gathered;
 using program::mode_of;
 using program::phase_record;
-using program::read;
 using program::together;
 
 constexpr double kMega = 1e-6;
@@ -250,46 +249,20 @@ json Kernels::flags() {
     });
   };
   const bool right = right_node(algorithm_->comp_pages()) && right_node(algorithm_->comm_pages());
-  json flags = json::array();
-  for (const auto& [flag, raised] : {std::pair{"scheduling", place_.sharing.computing},
-                                     {"shared_comm_core", place_.sharing.communicating},
-                                     {"wrong_node", !right}}) {
-    if (largest(job_, raised ? 1 : 0) > 0) {
-      flags.push_back(flag);
-    }
-  }
-  return flags;
+  return program::raised_by_any(job_, {{"scheduling", place_.sharing.computing},
+                                       {"shared_comm_core", place_.sharing.communicating},
+                                       {"wrong_node", !right}});
 }
 
 json Kernels::answer(const json& request) {
-  std::vector<std::string> sequence;
-  double window = 0;
-  together(job_, [&] {
-    sequence = read(request, "sequence", std::vector<std::string>{"A", "B", "AB"});
-    std::for_each(sequence.begin(), sequence.end(), mode_of);
-    window = read(request, "window", 0.12);
-  });
-  json record = {{"record", "repetition"},
-                 {"point", read(request, "point", std::string())},
-                 {"repetition", read(request, "repetition", std::int64_t{0})},
-                 {"status", "ok"},
-                 {"reason", outcome_.failure},
-                 {"validated", outcome_.failure.empty()},
-                 {"flags", flags()},
-                 {"phases", json::array()}};
-  if (!outcome_.failure.empty()) {
-    record["status"] = "failed";
+  const bool failed = !outcome_.failure.empty();
+  json record = program::repetition_record(job_, request, outcome_.failure, flags(),
+                                           [this](const std::string& name, std::size_t index, double window) {
+                                             measure_roof();
+                                             return phase(name, index, window);
+                                           });
+  if (failed) {
     return record;
-  }
-  measure_roof();
-  for (const std::string& name : sequence) {
-    json one = phase(name, record["phases"].size(), window);
-    if (one.at("status") == "void") {
-      record["status"] = "failed";
-      record["reason"] = one.value("reason", "a rule of measuring was broken: see the flags of the phases");
-      record["validated"] = one.at("flags").dump().find("validation_failed") == std::string::npos;
-    }
-    record["phases"].push_back(std::move(one));
   }
   record["pages"] = {{"comp", pages_record(algorithm_->comp_pages())},
                      {"comm", pages_record(algorithm_->comm_pages())}};
