@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "machine/fake_tree.hpp"
+#include "machine/test_tree.hpp"
 
 using namespace elbowroom;
 

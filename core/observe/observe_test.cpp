@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "machine/fake_tree.hpp"
 #include "machine/machine.hpp"
+#include "machine/test_tree.hpp"
 #include "observe/counters.hpp"
 #include "observe/frequency.hpp"
 #include "observe/memory_bandwidth.hpp"

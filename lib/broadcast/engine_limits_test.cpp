@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "ranks.hpp"
+#include "test_ranks.hpp"
 
 using namespace elbowroom::broadcast;
 

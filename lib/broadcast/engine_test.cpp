@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "ranks.hpp"
-#include "schedules.hpp"
+#include "test_ranks.hpp"
+#include "test_schedules.hpp"
 
 using namespace elbowroom::broadcast;
 

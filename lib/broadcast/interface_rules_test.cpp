@@ -10,8 +10,8 @@
 
 #include "events.hpp"
 #include "message.hpp"
+#include "test_wire.hpp"
 #include "turns.hpp"
-#include "wire.hpp"
 
 using namespace elbowroom::broadcast;
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "elbowroom/broadcast.h"
-#include "schedules.hpp"
-#include "wire.hpp"
+#include "test_schedules.hpp"
+#include "test_wire.hpp"
 
 using namespace elbowroom::broadcast;
 

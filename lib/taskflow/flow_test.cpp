@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "broadcast/loopback.hpp"
+#include "broadcast/test_loopback.hpp"
 #include "elbowroom/taskflow.h"
 
 namespace {

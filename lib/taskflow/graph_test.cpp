@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "factorization.hpp"
-#include "programs.hpp"
+#include "test_programs.hpp"
 
 namespace elbowroom::taskflow {
 namespace {

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "trace/merge/collected.hpp"
 #include "trace/merge/report.hpp"
 #include "trace/merge/synthetic_trace.hpp"
+#include "trace/merge/test_collected.hpp"
 #include "trace/outputs/test_job.hpp"
 
 using namespace elbowroom::trace;

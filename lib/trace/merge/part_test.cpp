@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "trace/merge/collected.hpp"
 #include "trace/merge/synthetic_trace.hpp"
+#include "trace/merge/test_collected.hpp"
 #include "trace/outputs/test_job.hpp"
 
 using namespace elbowroom::trace;

@@ -1,11 +1,11 @@
-#include "schedules.hpp"
+#include "test_schedules.hpp"
 
 #include <algorithm>
 #include <map>
 #include <random>
 #include <set>
 
-#include "loopback.hpp"
+#include "test_loopback.hpp"
 
 namespace elbowroom::broadcast {
 namespace {

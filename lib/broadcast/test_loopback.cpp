@@ -1,4 +1,4 @@
-#include "loopback.hpp"
+#include "test_loopback.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "elbowroom/broadcast.h"
-#include "loopback.hpp"
+#include "test_loopback.hpp"
 
 namespace elbowroom::broadcast {
 

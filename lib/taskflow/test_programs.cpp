@@ -1,4 +1,4 @@
-#include "programs.hpp"
+#include "test_programs.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <memory>
 #include <random>
 
-#include "broadcast/loopback.hpp"
+#include "broadcast/test_loopback.hpp"
 #include "process.hpp"
 
 namespace elbowroom::taskflow {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine.hpp"
-#include "loopback.hpp"
+#include "test_loopback.hpp"
 
 namespace elbowroom::broadcast {
 
