@@ -11,7 +11,6 @@
 
 #include "base/clock.hpp"
 #include "caches/question.hpp"
-#include "exchange/follower.hpp"
 #include "exchange/job.hpp"
 #include "exchange/leader.hpp"
 #include "machine/machine.hpp"

@@ -1,26 +1,82 @@
-#include "broadcast/forwarder.hpp"
-
+// forwarder: what forwarding broadcasts costs the computing cores of a rank inside the tree (README.md).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "broadcast/products.hpp"
+#include "broadcast/stream.hpp"
 #include "common/blas.hpp"
+#include "common/command_line.hpp"
 #include "common/cores.hpp"
+#include "common/serve.hpp"
 #include "common/sharing.hpp"
 #include "common/together.hpp"
 #include "lib/broadcast/tree.hpp"
+#include "machine/machine.hpp"
 #include "observe/observer.hpp"
+#include "protocol/pool.hpp"
 #include "protocol/record.hpp"
+#include "protocol/request.hpp"
 
 namespace elbowroom::forwarding {
 namespace {
+
+// The program: broadcasts from rank 0, and a kernel on the computing cores of the rank that forwards most.
+// A computing thread with its memory.
+struct Cruncher {
+  Arena memory;
+  ComputingJob job;
+};
+
+class Forwarder : public program::Program {
+ public:
+  // Refuses threads that would share a core where one of them computes. Collective; throws RequestError on all ranks alike.
+  Forwarder(const Job& job, const program::Settings& settings);
+
+  nlohmann::json facts() const override;
+  nlohmann::json answer(const nlohmann::json& request) override;
+
+ private:
+  struct PointRequest;
+  PointRequest read_point(const nlohmann::json& request) const;
+  void read_program(const nlohmann::json& program);
+  void take_cores(const program::Settings& settings);
+  void prepare(const PointRequest& request);
+  bool computes() const { return job_.rank() == kInner; }
+  nlohmann::json phase(const PointRequest& request, Phase phase, int index);
+  bool start_computing(const PointRequest& request);
+  Window compute_alone(const PointRequest& request, bool steady);
+  Window communicate(const PointRequest& request, StreamReport& stream);
+  nlohmann::json own_report(Phase phase, const Window& window, const StreamReport& stream);
+  nlohmann::json facts_of(const PointRequest& request) const;
+
+  const Job& job_;
+  std::string kernel_;
+  std::string tree_;
+  std::size_t segment_ = 0;
+  Placement placement_;
+  int bound_ = -1;               // processing unit of the communication thread
+  std::set<std::string> flags_;  // of where the threads are
+  ComputingPool pool_;
+  std::size_t working_set_ = 0;  // bytes of each computing thread
+  std::vector<Cruncher> crunchers_;
+  std::unique_ptr<PhaseObserver> observer_;
+  std::optional<Stream> stream_;
+  std::map<std::string, std::uint64_t> counted_;  // on the computing rank, in this repetition
+};
 
 using nlohmann::json;
 using program::BusyThread;
@@ -78,10 +134,6 @@ std::vector<BusyThread> busy(const Placement& placement, bool computing) {
   return threads;
 }
 
-}  // namespace
-
-namespace {
-
 // Adds phases, and what they and the flags of the whole repetition say of its status.
 void judge(json& record, json phases, std::set<std::string> flags) {
   std::string status = "ok";
@@ -101,8 +153,6 @@ void judge(json& record, json phases, std::set<std::string> flags) {
   record["flags"] = flags;
   record["phases"] = std::move(phases);
 }
-
-}  // namespace
 
 struct Forwarder::PointRequest {
   std::string point;
@@ -379,4 +429,16 @@ json Forwarder::answer(const json& request) {
   return record;
 }
 
+}  // namespace
 }  // namespace elbowroom::forwarding
+
+int main(int argc, char** argv) {
+  using namespace elbowroom;
+  program::choose_blas_kernels(argv);
+  program::CommandLine line("broadcasts over a tree, and a kernel beside them on a rank that forwards",
+                            "three MPI ranks or more", "tree, kernel, cores, nodes");
+  line.accept_threads("funneled");
+  if (const auto code = line.parse(argc, argv)) return *code;
+  return program::with_ranks("forwarder", argc, argv, "funneled",
+                             [&](const Job& job) { return line.serve<forwarding::Forwarder>(job); });
+}

@@ -1,9 +1,8 @@
-#include "computing.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "buffers.hpp"
+#include "load_kinds.hpp"
 
 namespace elbowroom::gpu_bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "control.hpp"
+#include "load_kinds.hpp"
 
 namespace elbowroom::gpu_bench {
 namespace {

@@ -1,9 +1,8 @@
-#include "copies.hpp"
-
 #include <algorithm>
 #include <vector>
 
 #include "buffers.hpp"
+#include "load_kinds.hpp"
 
 namespace elbowroom::gpu_bench {
 namespace {

@@ -1,5 +1,3 @@
-#include "cores.hpp"
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -10,6 +8,7 @@
 #include "base/clock.hpp"
 #include "gpu/library.hpp"
 #include "kernels/kernel.hpp"
+#include "load_kinds.hpp"
 #include "machine/machine.hpp"
 
 namespace elbowroom::gpu_bench {

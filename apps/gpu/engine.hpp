@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "copies.hpp"
 #include "kernels.hpp"
+#include "load_kinds.hpp"
 
 namespace elbowroom::gpu_bench {
 

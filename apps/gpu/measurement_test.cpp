@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "copies.hpp"
+#include "load_kinds.hpp"
 #include "machine/machine.hpp"
 #include "test_run.hpp"
 

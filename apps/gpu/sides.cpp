@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <sstream>
 
-#include "computing.hpp"
-#include "control.hpp"
-#include "copies.hpp"
-#include "cores.hpp"
 #include "engine.hpp"
 #include "holders.hpp"
+#include "load_kinds.hpp"
 
 namespace elbowroom::gpu_bench {
 namespace {

@@ -1,14 +1,51 @@
-#include "streams.hpp"
-
+// gpu-streams: copies and kernels of an accelerator beside each other, computing cores and MPI messages, as the program of
+// a run (docs/reference/gpu-bench.md).
+//   gpu-streams facts [FOLDER ...]           what there is, as gpu-bench prints it; MPI is not started
+//   gpu-streams measure --config FILE        answers requests on standard input; one rank, or two where there are messages
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iostream>
 #include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "base/clock.hpp"
+#include "case_loads.hpp"
+#include "common/serve.hpp"
 #include "common/together.hpp"
+#include "device_access.hpp"
 #include "facts.hpp"
+#include "messages.hpp"
+#include "protocol/pool.hpp"
 
 namespace elbowroom::gpu_bench {
 namespace {
+
+// The program that answers runs (docs/reference/protocol.md): cases of gpu-bench, a repetition at a time, with MPI
+// messages as one of their sides.
+class Streams final : public program::Program {
+ public:
+  // `libraries`: folders with NVRTC and cuBLASLt. A device that is not there is no error: every answer says so.
+  Streams(const Job& job, const program::Settings& settings, std::vector<std::string> libraries);
+  ~Streams() override;
+
+  nlohmann::json facts() const override;
+  nlohmann::json answer(const nlohmann::json& request) override;
+
+ private:
+  struct Asked;
+  class Repetition;
+
+  const Job& job_;
+  Request request_;  // of the device: its number, libraries
+  BoundThread submitting_;
+  std::unique_ptr<DeviceAccess> device_;  // used by the submitting thread only; null on other ranks
+  nlohmann::json facts_;
+
+  void submit(const std::function<void()>& task);
+  nlohmann::json measured(const Asked& asked, Messages* messages);
+};
 
 using nlohmann::json;
 using program::read;
@@ -35,8 +72,6 @@ bool sends(const Case& one, const std::vector<std::size_t>& sides) {
   return std::any_of(sides.begin(), sides.end(),
                      [&](std::size_t side) { return one.sides[side].kind == Work::Kind::messages; });
 }
-
-}  // namespace
 
 struct Streams::Asked {
   std::string point;
@@ -261,4 +296,37 @@ json Streams::answer(const json& request) {
   return {};
 }
 
+int measure(int argc, char** argv, const std::string& config, const std::vector<std::string>& libraries) {
+  return program::with_ranks("gpu-streams", argc, argv, "funneled", [&](const Job& job) {
+    return program::serve(job, config, [&](const Job& all, const program::Settings& settings) {
+      return std::make_unique<Streams>(all, settings, libraries);
+    });
+  });
+}
+
+}  // namespace
 }  // namespace elbowroom::gpu_bench
+
+int main(int argc, char** argv) {
+  using namespace elbowroom;
+  CLI::App app("copies and kernels of an accelerator beside each other, computing cores and messages");
+  app.set_version_flag("--version", ELBOWROOM_VERSION);
+  app.require_subcommand(1);
+  std::string config;
+  std::vector<std::string> libraries;
+  auto* facts = app.add_subcommand("facts", "prints what there is as JSON");
+  facts->add_option("folders", libraries, "with NVRTC and cuBLASLt");
+  auto* measuring = app.add_subcommand("measure", "answers requests on stdin; start it as one or two MPI ranks");
+  measuring->add_option("--config", config, "JSON file: program and ranks")->required();
+  measuring->add_option("--library", libraries, "folder with NVRTC and cuBLASLt; may be repeated");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (*facts) {
+    std::cout << gpu_bench::facts(0, libraries).dump() << std::endl;
+    return 0;
+  }
+  return gpu_bench::measure(argc, argv, config, libraries);
+}

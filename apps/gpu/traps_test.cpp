@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "buffers.hpp"
-#include "copies.hpp"
 #include "engine.hpp"
 #include "holders.hpp"
 #include "kernels.hpp"
+#include "load_kinds.hpp"
 #include "test_run.hpp"
 
 using namespace elbowroom;

@@ -1,18 +1,65 @@
-#include "runtime/runtime.hpp"
-
+// runtime: messages through a task runtime and through MPI (README.md).
 #include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "base/clock.hpp"
+#include "common/command_line.hpp"
 #include "common/cores.hpp"
+#include "common/serve.hpp"
 #include "common/sharing.hpp"
+#include "common/starpu.hpp"
 #include "common/together.hpp"
+#include "runtime/pingpong.hpp"
 
 namespace elbowroom::runtime {
 namespace {
+
+// The program: StarPU started once with its threads in place, then phases as they are asked for.
+enum class Task { overhead, polling };
+
+// Where the threads of one rank are. The calling thread passes messages by MPI on the core of the communication thread; it
+// waits for StarPU's asleep, on a core of its own where there is one (`comm_cores[1]`), as the paper has it (section 5.1).
+struct Seats {
+  int mpi_core = 0;
+  int waiting_core = 0;
+  std::vector<int> worker_cores;
+  int data_node = 0;
+  int comm_node = 0;
+};
+
+class Runtime : public program::Program {
+ public:
+  // Refuses threads that would share a core. Collective; throws RequestError on all ranks alike.
+  Runtime(const Job& job, const program::Settings& settings);
+
+  nlohmann::json facts() const override;
+  nlohmann::json answer(const nlohmann::json& request) override;
+
+ private:
+  struct PointRequest;
+  static PointRequest read_point(const nlohmann::json& request);
+  nlohmann::json phase(const PointRequest& request, const std::string& name, int index);
+  nlohmann::json observations(const Measured& rates, bool polling, const program::Ran& before, double phase_ns) const;
+  void use(std::size_t size);
+  void bind(int core);
+
+  const Job& job_;
+  Task task_;
+  Seats seats_;
+  bool polls_ = false;           // in phase AB
+  std::set<std::string> flags_;  // of where the threads are
+  std::optional<program::Starpu> starpu_;
+  nlohmann::json threads_;  // of all ranks
+  int bound_ = -1;
+  std::optional<Message> message_;
+};
 
 using nlohmann::json;
 using program::BusyThread;
@@ -87,8 +134,6 @@ json pages_record(const PageReport& report) {
   return record;
 }
 
-}  // namespace
-
 struct Runtime::PointRequest {
   std::string point;
   std::int64_t repetition = 0;
@@ -97,8 +142,6 @@ struct Runtime::PointRequest {
   bool latency = true;
   Window window;
 };
-
-namespace {
 
 void check_phases(const std::vector<std::string>& sequence) {
   for (const std::string& phase : sequence) {
@@ -123,8 +166,6 @@ json messages_record(const Measured& rates, std::size_t size, bool latency) {
           {"messages", rates.batches.count()},
           {"bytes", rates.batches.count() * static_cast<std::int64_t>(size)}};
 }
-
-}  // namespace
 
 Runtime::Runtime(const Job& job, const Settings& settings) : job_(job), task_(task_of(settings.program)) {
   program::together(job_, [&] {
@@ -288,4 +329,16 @@ json Runtime::phase(const PointRequest& point_request, const std::string& name, 
   return record;
 }
 
+}  // namespace
 }  // namespace elbowroom::runtime
+
+int main(int argc, char** argv) {
+  using namespace elbowroom;
+  program::CommandLine line("messages through StarPU-MPI and through MPI, in the same processes, threads and memory",
+                            "two MPI ranks", "task, cores, nodes");
+  line.accept_threads("multiple");
+  if (const auto code = line.parse(argc, argv)) return *code;
+  // StarPU's communication thread and this one both call MPI; both ways of a message are measured at this level.
+  return program::with_ranks("runtime", argc, argv, "multiple",
+                             [&](const Job& job) { return line.serve<runtime::Runtime>(job); });
+}

@@ -1,10 +1,9 @@
-#include "exchange/follower.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
 #include "exchange/common_clock.hpp"
 #include "exchange/keeper.hpp"
+#include "exchange/leader.hpp"
 #include "exchange/station.hpp"
 
 namespace elbowroom {

@@ -50,4 +50,8 @@ class Leader {
   std::uint64_t repetitions_ = 0;
 };
 
+// Every rank but 0: does what rank 0 says.
+// Returns when rank 0 says quit.
+void follow(const Job& job);
+
 }  // namespace elbowroom

@@ -1,5 +1,3 @@
-#include "kernels/array_workers.hpp"
-
 #include <hwloc.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <string>
 
 #include "kernels/loops.hpp"
+#include "kernels/workers.hpp"
 
 namespace elbowroom {
 namespace {

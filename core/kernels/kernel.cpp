@@ -5,10 +5,8 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "kernels/array_workers.hpp"
 #include "kernels/loops.hpp"
-#include "kernels/pool_workers.hpp"
-#include "kernels/register_workers.hpp"
+#include "kernels/workers.hpp"
 
 namespace elbowroom {
 namespace {

@@ -9,9 +9,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "kernels/array_workers.hpp"
 #include "kernels/loops.hpp"
-#include "kernels/prime.hpp"
+#include "kernels/workers.hpp"
 
 using namespace elbowroom;
 

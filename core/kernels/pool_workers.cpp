@@ -1,5 +1,3 @@
-#include "kernels/pool_workers.hpp"
-
 #include <time.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "kernels/task_pool.hpp"
+#include "kernels/workers.hpp"
 
 namespace elbowroom {
 namespace {

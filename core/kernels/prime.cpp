@@ -1,4 +1,4 @@
-#include "kernels/prime.hpp"
+#include "kernels/loops.hpp"
 
 namespace elbowroom::loops {
 

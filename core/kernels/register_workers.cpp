@@ -1,10 +1,9 @@
-#include "kernels/register_workers.hpp"
-
 #include <array>
 #include <stdexcept>
 #include <string>
 
-#include "kernels/prime.hpp"
+#include "kernels/loops.hpp"
+#include "kernels/workers.hpp"
 
 namespace elbowroom {
 namespace {

@@ -1,11 +1,11 @@
-#include "loads.hpp"
-
 #include <cerrno>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <string>
 #include <string_view>
+
+#include "answers.hpp"
 
 namespace elbowroom::predict {
 namespace {

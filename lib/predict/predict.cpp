@@ -7,7 +7,6 @@
 
 #include "answers.hpp"
 #include "c_interface.hpp"
-#include "loads.hpp"
 #include "model_file.hpp"
 
 struct elbow_predict_model {

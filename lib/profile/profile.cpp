@@ -6,7 +6,6 @@
 
 #include "c_interface.hpp"
 #include "profile/recording.hpp"
-#include "profile/threads.hpp"
 #include "profile/ticks.hpp"
 
 using elbowroom::c_interface::fail;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "elbowroom/profile.h"
+#include "profile/layout.hpp"
 #include "profile/profile_file.hpp"
 #include "profile/windows.hpp"
 
@@ -87,5 +88,10 @@ inline int add(elbow_profile& profile, elbow_profile_record record, bool keep) {
   }
   return keep_after_growth(profile, record);
 }
+
+// On which cores the threads of this process may run, and how long they have run: threads that share a core slow each other
+// down, and none of them can see it.
+// Adds what /proc/self/task says now; threads that have ended keep what was seen of them. One thread at a time.
+void look_at_threads(Header& header);
 
 }  // namespace elbowroom::profile

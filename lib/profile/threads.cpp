@@ -1,5 +1,3 @@
-#include "profile/threads.hpp"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -13,6 +11,8 @@
 #include <cstdio>
 #include <memory>
 #include <string_view>
+
+#include "profile/recording.hpp"
 
 namespace elbowroom::profile {
 namespace {

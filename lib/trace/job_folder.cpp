@@ -1,5 +1,3 @@
-#include "trace/job_folder.hpp"
-
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "trace/job_identity.hpp"
 #include "trace/lines.hpp"
 #include "trace/process.hpp"
 #include "trace/refusal.hpp"

@@ -1,5 +1,4 @@
 // Folders of jobs, and folders in memory.
-#include "trace/job_folder.hpp"
 
 #include <doctest/doctest.h>
 #include <signal.h>

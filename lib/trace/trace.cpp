@@ -16,7 +16,6 @@
 #include "c_interface.hpp"
 #include "trace/environment.hpp"
 #include "trace/job.h"
-#include "trace/job_folder.hpp"
 #include "trace/job_identity.hpp"
 #include "trace/recorder.hpp"
 

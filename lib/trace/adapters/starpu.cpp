@@ -5,7 +5,6 @@
 #include <cstdarg>
 #include <vector>
 
-#include "trace/adapters/starpu_scheduler.hpp"
 #include "trace/adapters/starpu_tasks.hpp"
 
 using elbowroom::trace::StarpuTasks;

@@ -1,4 +1,3 @@
-#include "trace/adapters/starpu_scheduler.hpp"
 
 #include <starpu.h>
 #include <starpu_scheduler.h>

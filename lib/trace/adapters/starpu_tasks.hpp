@@ -3,20 +3,148 @@
 
 #include <starpu.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "elbowroom/trace.h"
 #include "trace/adapters/access_order.hpp"
-#include "trace/adapters/tag_order.hpp"
-#include "trace/adapters/task_table.hpp"
 
 namespace elbowroom::trace {
+// Which number, and which type of events, a task in memory has. Tasks are found by their address, which is used again for
+// another task once one is freed.
+enum class TaskState : std::uint8_t { kNamed, kSubmitted, kEnded };  // kNamed: something depends on it already
+
+struct KnownTask {
+  std::uint64_t number = 0;
+  const elbow_trace_type* type = nullptr;
+  TaskState state = TaskState::kNamed;
+};
+
+// Locks are held for a look-up only, and threads that look up different tasks seldom meet.
+class TaskTable {
+ public:
+  std::optional<KnownTask> find(const void* task) {
+    Shard& shard = shard_of(task);
+    const std::lock_guard lock(shard.mutex);
+    const auto entry = shard.tasks.find(task);
+    return entry == shard.tasks.end() ? std::nullopt : std::optional(entry->second);
+  }
+
+  // The task is submitted: with the number that it was named by, else one that `next` gives.
+  template <typename Next>
+  std::uint64_t submit(const void* task, const elbow_trace_type* type, Next next) {
+    Shard& shard = shard_of(task);
+    const std::lock_guard lock(shard.mutex);
+    KnownTask& known = shard.tasks[task];
+    if (known.number == 0 || known.state != TaskState::kNamed) {
+      known.number = next();
+    }
+    known.type = type;
+    known.state = TaskState::kSubmitted;
+    return known.number;
+  }
+
+  void set(const void* task, const KnownTask& known) {
+    Shard& shard = shard_of(task);
+    const std::lock_guard lock(shard.mutex);
+    shard.tasks[task] = known;
+  }
+
+  // Where it is still that task: its end.
+  void end(const void* task, std::uint64_t number) {
+    Shard& shard = shard_of(task);
+    const std::lock_guard lock(shard.mutex);
+    const auto entry = shard.tasks.find(task);
+    if (entry != shard.tasks.end() && entry->second.number == number) {
+      entry->second.state = TaskState::kEnded;
+    }
+  }
+
+  void clear() {
+    for (Shard& shard : shards_) {
+      const std::lock_guard lock(shard.mutex);
+      shard.tasks.clear();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kShards = 64;
+  struct alignas(64) Shard {
+    std::mutex mutex;
+    std::unordered_map<const void*, KnownTask> tasks;
+  };
+
+  Shard& shard_of(const void* task) {
+    // Tasks lie some hundred bytes apart: a product spreads them.
+    return shards_[(reinterpret_cast<std::uintptr_t>(task) * 0x9E3779B97F4A7C15ULL) >> 58];
+  }
+
+  std::array<Shard, kShards> shards_;
+};
+
+// What tasks wait for by tags (starpu_tag_declare_deps), which may be said before the tasks are there. Tags without a task
+// stand for no task: nothing is known of whom they wait for.
+class TagOrder {
+ public:
+  using Waits = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // (task, task that waits for it)
+
+  // Tag `waiting` waits for `tag`. Appends what is known by it.
+  void declare(std::uint64_t waiting, std::uint64_t tag, Waits& waits) {
+    const std::lock_guard lock(mutex_);
+    tags_[waiting].before.push_back(tag);
+    tags_[tag].after.push_back(waiting);
+    if (tags_[waiting].task != 0 && tags_[tag].task != 0) {
+      waits.emplace_back(tags_[tag].task, tags_[waiting].task);
+    }
+  }
+
+  // Task `number` has the tag.
+  void task(std::uint64_t tag, std::uint64_t number, Waits& waits) {
+    const std::lock_guard lock(mutex_);
+    Tag& own = tags_[tag];
+    own.task = number;
+    for (const std::uint64_t other : own.before) {
+      if (tags_[other].task != 0) {
+        waits.emplace_back(tags_[other].task, number);
+      }
+    }
+    for (const std::uint64_t other : own.after) {
+      if (tags_[other].task != 0) {
+        waits.emplace_back(number, tags_[other].task);
+      }
+    }
+  }
+
+  void forget(std::uint64_t tag) {
+    const std::lock_guard lock(mutex_);
+    tags_.erase(tag);
+  }
+
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    tags_.clear();
+  }
+
+ private:
+  struct Tag {
+    std::uint64_t task = 0;
+    std::vector<std::uint64_t> before;
+    std::vector<std::uint64_t> after;
+  };
+  std::mutex mutex_;
+  // Nodes keep their places when others are added.
+  std::unordered_map<std::uint64_t, Tag> tags_;
+};
 
 // The function of that name behind this library's own, in StarPU.
 void* behind(const char* name);
@@ -94,5 +222,10 @@ class StarpuTasks {
   std::atomic<bool> reduces_ = false;
   std::unordered_set<const starpu_codelet*> reductions_;
 };
+
+// The functions of StarPU's scheduler, which record: a task is pushed when it is ready, popped by a worker, which is idle
+// while there is none. Only where the category `scheduler` (push, pop: three events a task) or `idle` is named.
+// After starpu_init: replaces the functions of the default context's policy, which are StarPU's own copy of it.
+void watch_scheduler();
 
 }  // namespace elbowroom::trace

@@ -3,22 +3,86 @@
 // One JSON document on stdout (for columns to stdout: on stderr). Exit 0 done, 1 failed (a sentence on stderr), 2 usage,
 // 3 done, but not to be trusted.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
-#include "trace/merge/made_output.hpp"
 #include "trace/merge/merge.hpp"
 #include "trace/merge/part.hpp"
-#include "trace/merge/progress.hpp"
 #include "trace/merge/report.hpp"
+#include "trace/merge/sink.hpp"
 #include "trace/outputs/ending.hpp"
+#include "trace/outputs/outputs.hpp"
 
 namespace {
 
 using namespace elbowroom::trace;
+
+// Outputs by the names that the command line has for them.
+using Maker = std::function<std::unique_ptr<Sink>(const std::string&)>;
+
+const std::map<std::string, Maker>& makers() {
+  static const std::map<std::string, Maker> known = {
+      {"pftrace", perfetto_output}, {"json", chrome_output}, {"otf2", otf2_output},
+      {"paje", paje_output},        {"dot", graph_output},   {"columns", columns_output},
+  };
+  return known;
+}
+
+std::vector<std::string> output_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, maker] : makers()) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+std::unique_ptr<Sink> made_output(const std::string& name, const std::string& path) {
+  const auto entry = makers().find(name);
+  if (entry == makers().end()) {
+    throw std::runtime_error("to '" + name + "': no such output");
+  }
+  return entry->second(path);
+}
+
+// Stands before an output and tells on stderr how far a merge is: `progress DONE TOTAL`, in events, some hundred times.
+class Progress final : public Sink {
+ public:
+  explicit Progress(Sink& output) : output_(output) {}
+
+  void begin(const MergedJob& job) override {
+    for (const MergedThread& thread : job.threads) {
+      total_ += thread.kept;
+    }
+    step_ = std::max<std::uint64_t>(total_ / kSteps, 1);
+    output_.begin(job);
+  }
+  void event(const MergedEvent& event) override {
+    output_.event(event);
+    if (++done_ % step_ == 0) {
+      std::fprintf(stderr, "progress %llu %llu\n", static_cast<unsigned long long>(done_),
+                   static_cast<unsigned long long>(total_));
+    }
+  }
+  void message(const MergedMessage& message) override { output_.message(message); }
+  void gap(const MergedGap& gap) override { output_.gap(gap); }
+  void end() override { output_.end(); }
+
+ private:
+  static constexpr std::uint64_t kSteps = 200;
+
+  Sink& output_;
+  std::uint64_t total_ = 0;
+  std::uint64_t step_ = 1;
+  std::uint64_t done_ = 0;
+};
 
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;

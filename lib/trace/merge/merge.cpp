@@ -1,15 +1,73 @@
 #include "trace/merge/merge.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <limits>
+#include <span>
+#include <vector>
 
-#include "trace/merge/cursor.hpp"
+#include "trace/merge/opened.hpp"
 #include "trace/merge/type_table.hpp"
 #include "trace/outputs/ending.hpp"
 
 namespace elbowroom::trace {
 namespace {
+
+// One thread's events with their times, a window at a time.
+class Cursor {
+ public:
+  Cursor(const ThreadSource& source, const RankTimes& times, std::int64_t start, std::size_t window);
+
+  // False: there are no more events. The others speak of the present one.
+  bool has() const { return at_ < slots_.size(); }
+  const elbow_trace_slot& slot() const { return slots_[at_]; }
+  const Stamped& stamped() const { return stamped_[at_]; }
+  // ns since the job's start; never less than before.
+  std::int64_t time() const { return stamped_[at_].time; }
+  void advance() {
+    if (++at_ == slots_.size()) {
+      refill();
+    }
+  }
+
+ private:
+  void refill();
+
+  RingEvents events_;
+  const RankTimes* times_;
+  HostClock clock_;
+  std::int64_t start_;
+  std::int64_t last_;
+  std::span<elbow_trace_slot> slots_;
+  std::vector<Stamped> stamped_;
+  std::size_t at_ = 0;
+};
+
+Cursor::Cursor(const ThreadSource& source, const RankTimes& times, std::int64_t start, std::size_t window)
+    : events_(source.parts, source.stamps, window),
+      times_(&times),
+      clock_(source.clock),
+      start_(start),
+      last_(std::numeric_limits<std::int64_t>::min()) {
+  refill();
+}
+
+void Cursor::refill() {
+  slots_ = events_.next();
+  at_ = 0;
+  stamped_.resize(slots_.size());
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    Stamped stamped = times_->at(times_->local(clock_, slots_[i].time));
+    stamped.time = std::max(stamped.time - start_, last_);
+    if (slots_[i].lap == kMoved) {
+      stamped.error = -1;
+      stamped.flags |= kMoved;
+    }
+    last_ = stamped.time;
+    stamped_[i] = stamped;
+  }
+}
 
 // Which thread is next: a heap of their next events' times.
 class Order {
