@@ -42,8 +42,8 @@ struct Pair {
 constexpr int kTag = 1;
 constexpr int kDone = 2;
 constexpr int kInFlight = 2;
-constexpr int kPilot = 4;                 // messages before it is known how many fill the time
-constexpr std::size_t kMost = 1U << 24U;  // messages of one sender
+constexpr int kPilot = 4;                         // messages before it is known how many fill the time
+constexpr std::size_t kMostMessages = 1U << 24U;  // messages of one sender
 
 int rank_of(MPI_Comm communicator) {
   int rank = 0;
@@ -174,7 +174,7 @@ double measure_bandwidth(const std::vector<Pair>& pairs, const Case& one, double
   std::optional<End> end = end_of(pairs, one);
   const double pilot = time(end, kPilot);
   const double wanted = std::ceil(seconds / std::max(pilot / kPilot, 1e-9));
-  const auto count = static_cast<std::size_t>(std::clamp(wanted, 2.0 * kInFlight, static_cast<double>(kMost)));
+  const auto count = static_cast<std::size_t>(std::clamp(wanted, 2.0 * kInFlight, static_cast<double>(kMostMessages)));
   const double took = time(end, count);
   return static_cast<double>(one.senders) * static_cast<double>(count) * static_cast<double>(one.size) / took;
 }
