@@ -63,6 +63,7 @@ from elbowroom.verbs.explain import explanation_figures as explanation_figures
 from elbowroom.verbs.fit import evaluate as evaluate
 from elbowroom.verbs.gpu_models import predict_cases as predict_cases
 from elbowroom.verbs.gpu_models import read_cases as read_cases
+from elbowroom.verbs.import_files import LoggedTables as LoggedTables
 from elbowroom.verbs.joined_runs import JoinedRuns as JoinedRuns
 from elbowroom.verbs.joined_runs import join_runs as join_runs
 from elbowroom.verbs.machine import machine_from_run as machine_from_run
@@ -316,15 +317,15 @@ def forecast_colocation(
     """
 
 def import_curves(
-    path: Path | str,
+    files: Sequence[str | Path] | str | Path,
     out: Path | str,
     *,
     kernel: str | None = None,
     size: int | None = None,
     command: Sequence[str] = (),
-) -> Run:
-    """Makes a run folder of curves measured with something else; `kernel` and `size` (bytes) say what the
-    file does not.
+) -> Run | LoggedTables:
+    """Makes a run folder of curves measured with something else, or of the tables of logs; `kernel` and
+    `size` (bytes) say what a file of curves does not.
     """
 
 def list_runs(

@@ -28,7 +28,8 @@ PUBLIC = {
         "elbowroom.verbs.broadcasts": ("simulate_broadcast", "tune_broadcasts"),
         "elbowroom.verbs.broadcast_bench": ("bench_broadcasts",),
         "elbowroom.launch.executables": ("simulate_factorization",),
-        "elbowroom.verbs.fit": ("evaluate", "fit", "import_curves"),
+        "elbowroom.verbs.fit": ("evaluate", "fit"),
+        "elbowroom.verbs.import_files": ("import_curves",),
         "elbowroom.verbs.calibrate": ("Calibrated", "calibrate", "resume_calibration"),
         "elbowroom.verbs.colocate": (
             "load_schedule",

@@ -36,7 +36,7 @@ ARROWS = {
     "verbs": {
         "advise", "broadcast", "cli", "draw", "experiments", "explain", "launch", "machine", "measure",
         "models", "plan", "profile", "report", "results", "schedule", "stats", "store", "studies", "trace",
-        "virtual", "points",
+        "virtual", "points", "logs",
     },
     "cli": set(),
     "measure": {
@@ -59,7 +59,7 @@ ARROWS = {
     "draw": set(),
     "logs": set(),
     "schedule": {"draw", "stats"},
-    "store": {"machine", "models", "plan", "points", "trace"},
+    "store": {"logs", "machine", "models", "plan", "points", "trace"},
     "results": {"plan", "points", "stats"},
     "stats": set(),
     "plan": {"machine", "points"},

@@ -27,7 +27,7 @@ COMMANDS = {
     "list": ("show", "List the runs in a folder."),
     "machine": ("group", "List, show and define virtual machines."),
     "overlap": ("overlap", "Predict the time of a step that overlaps both sides."),
-    "import": ("fit", "Import curves that another program measured."),
+    "import": ("import_files", "Import what another program measured."),
     "fit": ("fit", "Fit all models to runs."),
     "evaluate": ("fit", "Compute the errors of models on a run."),
     "colocate": ("group", "Find the jobs that may share nodes, and schedule them."),

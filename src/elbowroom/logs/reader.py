@@ -53,22 +53,33 @@ def importers() -> Registry[Importer]:
     return Registry.of_modules("importers", "importer", Importer, "elbowroom.logs.importers")
 
 
+def is_log(path: Path) -> bool:
+    """Whether a benchmark begins anywhere in the file. UsageError where it cannot be read."""
+    known = importers().all()
+    lines = clean(_text(path))
+    return any(importer.starts.search(line.text) for line in lines for importer in known)
+
+
 def read_log(path: Path) -> Log:
     """The tables of a log, plain or gz. UsageError names file and line where a table is damaged, and what
     can be read where nothing is known.
     """
+    text = _text(path)
+    if "\0" in text:
+        raise UsageError("is a binary file, not a log", field="log", value=str(path), hint=_hint())
+    return parse_log(text, str(path))
+
+
+def _text(path: Path) -> str:
     data = read_document(path, field="log", hint="name the output of a benchmark")
     if data[:2] == b"\x1f\x8b":
         try:
             data = gzip.decompress(data)
         except (EOFError, OSError, zlib.error) as error:
-            raise UsageError(
-                f"the compressed file is damaged or cut ({error})",
-                field="log", value=str(path), hint="copy it again",
-            ) from error  # fmt: skip
-    if b"\0" in data:
-        raise UsageError("is a binary file, not a log", field="log", value=str(path), hint=_hint())
-    return parse_log(data.decode("utf-8", errors="replace"), str(path))
+            hint = "copy it again"
+            what = f"the compressed file is damaged or cut ({error})"
+            raise UsageError(what, field="log", value=str(path), hint=hint) from error
+    return data.decode("utf-8", errors="replace")
 
 
 def parse_log(text: str, source: str, known: Sequence[Importer] | None = None) -> Log:

@@ -161,32 +161,17 @@ class RunFolder:
     def create(
         cls, path: Path, manifest: Manifest, topology: str, entries: Iterable[Entry] = ()
     ) -> RunFolder:
-        """Makes the folder complete under another name and renames it: it exists whole or not at all.
+        """Makes the folder, which exists whole or not at all.
 
         `entries` are what is in the journal already (of an import; a run begins with none).
         """
-        refuse_existing(path)
         lines = (msgspec.json.encode(entry) + b"\n" for entry in entries)
         files = {
             "manifest.json": encode(manifest),
             "topology.xml": topology.encode(),
             "samples.jsonl": journals.HEADER + b"".join(lines),
         }
-        temporary = path.with_name(f"{temporary_prefix(path)}{os.getpid()}.{secrets.token_hex(3)}.tmp")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _fill(temporary, files)
-            os.rename(temporary, path)
-        except BaseException as error:
-            shutil.rmtree(temporary, ignore_errors=True)
-            if isinstance(error, OSError):
-                refuse_existing(path)
-                raise disk_error(error, path, "out") from error
-            raise
-        try:
-            sync_folder(path.parent)
-        except OSError as error:
-            raise disk_error(error, path, "out") from error
+        create_folder(path, files)
         return cls(path, manifest)
 
     @classmethod
@@ -196,6 +181,9 @@ class RunFolder:
         file = path / "manifest.json"
         if not os.path.lexists(file):
             what = wrong_kind(path, "folder") or "is not a run folder (it has no manifest.json)"
+            if (path / "tables.json").is_file():
+                hint = "show prints them; models need curves of both sides"
+                raise UsageError("holds tables of logs, no curves", field="run", value=str(path), hint=hint)
             raise UsageError(what, field="run", value=str(path), hint=_RUN_HINT)
         return cls(path, MANIFEST_FORMAT.read(file))
 
@@ -242,6 +230,28 @@ class RunFolder:
             # A calibration that is still running may have added points since this manifest was read.
             RunFolder.open(self.path).check_points(entry.point for entry in entries)
         return [entry for entry in entries if entry.point in known]
+
+
+def create_folder(path: Path, files: dict[str, bytes]) -> None:
+    """Makes a folder complete under another name and renames it: it exists whole or not at all. UsageError if
+    it exists, MachineError if the disk refuses.
+    """
+    refuse_existing(path)
+    temporary = path.with_name(f"{temporary_prefix(path)}{os.getpid()}.{secrets.token_hex(3)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _fill(temporary, files)
+        os.rename(temporary, path)
+    except BaseException as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, OSError):
+            refuse_existing(path)
+            raise disk_error(error, path, "out") from error
+        raise
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        raise disk_error(error, path, "out") from error
 
 
 def _fill(folder: Path, files: dict[str, bytes]) -> None:

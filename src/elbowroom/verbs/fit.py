@@ -1,4 +1,4 @@
-"""`elbowroom import`, `fit` and `evaluate`: models from runs, and their errors."""
+"""`elbowroom fit` and `evaluate`: models from runs, and their errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ from elbowroom.cli.options import FIGURE, Output
 from elbowroom.draw import files
 from elbowroom.errors import UsageError
 from elbowroom.models.load import LoadRow
-from elbowroom.plan.kernels import find
-from elbowroom.points.point import Note
-from elbowroom.quantities import format_size, parse_size
-from elbowroom.store.curves import KERNEL, SIZE, read_curves
+from elbowroom.quantities import parse_size
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 from elbowroom.verbs.model_tables import print_evaluation, print_fit, print_gpu_fit
 from elbowroom.verbs.run_options import MODEL, out_option
-from elbowroom.verbs.run_tables import print_run
 
 if TYPE_CHECKING:
     from elbowroom.models.fit import FitDocument
@@ -28,58 +24,6 @@ if TYPE_CHECKING:
     from elbowroom.results.stores import StoreFactor
     from elbowroom.verbs.model_file import Evaluation, Model
     from elbowroom.verbs.run_folder import Run
-
-
-class ImportCurves(Verb):
-    """Make a run folder from curves that another program measured (`elbowroom help predict`)."""
-
-    name = "import"
-
-    path: Path | str = argument(metavar="CURVES.csv")
-    out: Path | str = option(
-        "Folder of the run. Never overwritten.", "RUN", spelled="-o --out", required=True, positional=True
-    )
-    kernel: str | None = option("Kernel of the curves; default: memset_nt.", "KERNEL")
-    size: int | None = option("Message size of the curves; default: 64MB.", "SIZE", parse=parse_size)
-    command: Sequence[str] = ()
-
-    def do(self) -> Run:
-        """Makes a run folder of curves measured with something else; `kernel` and `size` (bytes) say what the
-        file does not.
-        """
-        from elbowroom.measure import curves as measured_curves
-        from elbowroom.verbs.run_folder import Run
-
-        curves = read_curves(Path(self.path))
-        notes = []
-        if self.kernel is not None:
-            find(self.kernel)
-            curves = msgspec.structs.replace(curves, kernel=self.kernel)
-        if self.size is not None:
-            curves = msgspec.structs.replace(curves, size=self.size)
-        if self.kernel is None and self.size is None and (curves.kernel, curves.size) == (KERNEL, SIZE):
-            reason = (
-                f"neither file nor options name others than {KERNEL} and {format_size(SIZE)}, which are shown"
-            )
-            notes.append(Note(what="kernel and message size", reason=reason))
-        folder, results = measured_curves.import_curves(
-            curves, Path(self.out), notes=notes, command=self.command
-        )
-        return Run(folder, results)
-
-    def document(self, result: Run) -> dict[str, Any]:
-        return result.show()
-
-    def print(self, result: Run) -> None:
-        print_run(result)
-        click.echo(f"run: {result.path}")
-
-    def trusted(self, result: Run) -> bool:
-        """What others measured is not judged."""
-        return True
-
-
-import_curves = function_of(ImportCurves, "import_curves")
 
 
 class Fit(Verb):

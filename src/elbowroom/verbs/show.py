@@ -15,6 +15,7 @@ from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
 if TYPE_CHECKING:
     from elbowroom.experiments.plans import PlanList
+    from elbowroom.verbs.import_files import LoggedTables
     from elbowroom.verbs.run_folder import Run
 
 
@@ -26,25 +27,34 @@ class ShowRun(Verb):
     path: Path | str = argument(metavar="RUN")
     tails: bool = option("Print percentiles of latencies and stalls in place of the points.")
 
-    def do(self) -> Run:
-        """The run."""
+    def do(self) -> Run | LoggedTables:
+        """The run, or the tables of imported logs."""
+        from elbowroom.store.tables import has_tables, read_tables
+        from elbowroom.verbs.import_files import LoggedTables
         from elbowroom.verbs.run_folder import open
 
-        return open(self.path)
+        if not has_tables(Path(self.path)):
+            return open(self.path)
+        if self.tails:
+            hint = "leave it out: logs hold no single messages"
+            raise UsageError("is not valid for tables of logs", field="tails", hint=hint)
+        return LoggedTables(Path(self.path), read_tables(Path(self.path)))
 
-    def document(self, result: Run) -> dict[str, Any]:
+    def document(self, result: Run | LoggedTables) -> dict[str, Any]:
         return result.show()
 
-    def print(self, result: Run) -> None:
-        """The points, or the tails of their messages."""
-        from elbowroom.verbs import run_tables
+    def print(self, result: Run | LoggedTables) -> None:
+        """The points, the tails of their messages, or the tables of logs."""
+        from elbowroom.verbs import import_files, run_tables
 
-        if self.tails:
+        if isinstance(result, import_files.LoggedTables):
+            import_files.print_tables(result.stored)
+        elif self.tails:
             run_tables.print_tails(result)
         else:
             run_tables.print_run(result)
 
-    def trusted(self, result: Run) -> bool:
+    def trusted(self, result: Run | LoggedTables) -> bool:
         """Whatever the run says, it was shown."""
         return True
 

@@ -1,0 +1,166 @@
+"""`elbowroom import`: what other programs measured, as curves or as the log of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.errors import UsageError
+from elbowroom.plan.kernels import find
+from elbowroom.points.point import Note
+from elbowroom.quantities import format_size, number, parse_size, plural
+from elbowroom.store.curves import KERNEL, SIZE, read_curves
+from elbowroom.verbs.declaration import Verb, argument, function_of, option
+
+if TYPE_CHECKING:
+    from elbowroom.logs.reader import Log
+    from elbowroom.logs.table import Table
+    from elbowroom.store.tables import StoredTables
+    from elbowroom.verbs.run_folder import Run
+
+
+class ImportFiles(Verb):
+    """Make a run folder from what another program measured.
+
+    FILE is a table of bandwidths of both sides (CSV, `elbowroom help predict`), or the log of a benchmark:
+    OSU, IMB, NetPIPE, nccl-tests, nvbandwidth, STREAM, likwid-bench, mpi_stream or a table of all pairs. Logs
+    are recognised by their content; several make one folder.
+    """
+
+    name = "import"
+
+    files: Sequence[str | Path] | str | Path = argument(metavar="FILE...", nargs=-1)
+    out: Path | str = option(
+        "Folder of the run. Never overwritten.", "RUN", spelled="-o --out", required=True, positional=True
+    )
+    kernel: str | None = option("Kernel of the curves; default: memset_nt.", "KERNEL")
+    size: int | None = option("Message size of the curves; default: 64MB.", "SIZE", parse=parse_size)
+    command: Sequence[str] = ()
+
+    def do(self) -> Run | LoggedTables:
+        """Makes a run folder of curves measured with something else, or of the tables of logs; `kernel` and
+        `size` (bytes) say what a file of curves does not.
+        """
+        from elbowroom.logs.reader import is_log, read_log
+        from elbowroom.store.tables import store_tables
+
+        files = [self.files] if isinstance(self.files, str | Path) else self.files
+        paths = [Path(file) for file in files]
+        if not paths:
+            raise UsageError("is missing", field="file", hint="name a CSV file or the log of a benchmark")
+        if len(paths) == 1 and not is_log(paths[0]):
+            return self._curves(paths[0])
+        for field in ("kernel", "size"):
+            if (value := getattr(self, field)) is not None:
+                hint = "leave it out: a log says itself what was measured"
+                raise UsageError("is only valid with curves", field=field, value=value, hint=hint)
+        logs: list[Log] = [read_log(path) for path in paths]
+        return LoggedTables(Path(self.out), store_tables(logs, Path(self.out), self.command))
+
+    def _curves(self, path: Path) -> Run:
+        from elbowroom.measure import curves as measured_curves
+        from elbowroom.verbs.run_folder import Run
+
+        curves = read_curves(path)
+        notes = []
+        if self.kernel is not None:
+            find(self.kernel)
+            curves = msgspec.structs.replace(curves, kernel=self.kernel)
+        if self.size is not None:
+            curves = msgspec.structs.replace(curves, size=self.size)
+        if self.kernel is None and self.size is None and (curves.kernel, curves.size) == (KERNEL, SIZE):
+            reason = (
+                f"neither file nor options name others than {KERNEL} and {format_size(SIZE)}, which are shown"
+            )
+            notes.append(Note(what="kernel and message size", reason=reason))
+        folder, results = measured_curves.import_curves(
+            curves, Path(self.out), notes=notes, command=self.command
+        )
+        return Run(folder, results)
+
+    def document(self, result: Run | LoggedTables) -> dict[str, Any]:
+        """That of `show`, with what was imported."""
+        if isinstance(result, LoggedTables):
+            return result.show()
+        rows = len(result.points())
+        return result.show() | {"imported": {"format": "curves", "tables": 1, "rows": rows}}
+
+    def print(self, result: Run | LoggedTables) -> None:
+        from elbowroom.verbs.run_tables import print_run
+
+        if isinstance(result, LoggedTables):
+            print_tables(result.stored)
+        else:
+            print_run(result)
+        click.echo(f"run: {result.path}")
+
+    def trusted(self, result: Run | LoggedTables) -> bool:
+        """What others measured is not judged."""
+        return True
+
+
+import_curves = function_of(ImportFiles, "import_curves")
+
+
+class LoggedTables:
+    """The tables of logs in a run folder (`import`)."""
+
+    def __init__(self, path: Path, stored: StoredTables) -> None:
+        self.path, self.stored = path, stored
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables, in the order of the logs."""
+        return self.stored.tables
+
+    def show(self) -> dict[str, Any]:
+        """What `show --json` prints: what only curves have is null."""
+        stored = self.stored
+        results = ("plan", "machine", "mpi", "measured_share", "verdict", "points", "findings")
+        return {
+            "schema": "elbowroom/show",
+            "version": 1,
+            "run": str(self.path),
+            "elbowroom": stored.elbowroom,
+            "created": stored.created,
+            "command": list(stored.command),
+            **dict.fromkeys(results),
+            "notes": [{"what": where, "reason": _ignored(lines)} for where, lines in stored.ignored.items()],
+            "imported": {"format": stored.benchmarks, "tables": len(stored.tables), "rows": stored.rows},
+            "tables": msgspec.to_builtins(stored.tables),
+        }
+
+
+def print_tables(stored: StoredTables) -> None:
+    """A line for each table: what it is of, and the range of its values."""
+    print_wrapped(
+        f"{plural(len(stored.tables), 'table')} of {stored.benchmarks}, {plural(stored.rows, 'row')}."
+    )
+    shown = new_table("benchmark", "~test", "~settings", ">rows", "~values")
+    for table in stored.tables:
+        settings = ", ".join(f"{name} {value}" for name, value in table.settings.items())
+        shown.add_row(table.benchmark, table.test, settings, str(len(table.rows)), _range(table))
+    console().print(shown)
+    for where, lines in stored.ignored.items():
+        print_wrapped(f"- {where}: {_ignored(lines)}")
+
+
+def _range(table: Table) -> str:
+    """The range of the first two measured columns."""
+    parts = []
+    for column in [column for column in table.columns if not column.key and not column.text][:2]:
+        values = [value for value in table.values(column.name) if isinstance(value, int | float)]
+        if values:
+            unit = f" {column.unit}" if column.unit else ""
+            parts.append(f"{column.name} {number(min(values))} to {number(max(values))}{unit}")
+    return ", ".join(parts)
+
+
+def _ignored(lines: Sequence[int]) -> str:
+    places = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
+    return f"{places}: {plural(len(lines), 'row')} of an unknown table, not imported"
