@@ -134,6 +134,12 @@ def test_its_format_is_written(halo: None, tmp_path: Path) -> None:
     assert request.path.read_text() == "time_ns,thread,type,kind\n5,worker 0,power,event\n"
 
 
+def test_its_log_is_imported(halo: None, invoke: Any) -> None:
+    Path("mine.log").write_text("mybench with 4 ranks\n1024 100.5\n")
+    assert shown(invoke, "import", "mine.log", "-o", "m")["imported"]["format"] == "mybench"
+    assert shown(invoke, "show", "m")["tables"][0]["settings"] == {"ranks": 4}
+
+
 def test_without_its_package_a_run_names_it_and_other_runs_are_shown(
     halo: None, allocation: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

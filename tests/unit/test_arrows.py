@@ -40,7 +40,7 @@ ARROWS = {
     },
     "cli": set(),
     "measure": {
-        "advise", "draw", "experiments", "explain", "launch", "machine", "models", "plan", "points",
+        "advise", "draw", "experiments", "explain", "launch", "logs", "machine", "models", "plan", "points",
         "results", "schedule", "stats", "store", "studies", "trace", "virtual",
     },
     "report": {"advise", "draw", "machine", "models", "points", "results", "stats", "studies"},

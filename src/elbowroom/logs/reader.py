@@ -48,14 +48,15 @@ class Log(msgspec.Struct, frozen=True):
         return tuple(dict.fromkeys(table.benchmark for table in self.tables))
 
 
-def importers() -> Registry[Importer]:
-    """All importers: elbowroom's own and those of installed packages."""
-    return Registry.of_modules("importers", "importer", Importer, "elbowroom.logs.importers")
+IMPORTERS: Registry[Importer] = Registry.of_modules(
+    "importers", "importer", Importer, "elbowroom.logs.importers"
+)
+"""All importers: elbowroom's own and those of installed packages."""
 
 
 def is_log(path: Path) -> bool:
     """Whether a benchmark begins anywhere in the file. UsageError where it cannot be read."""
-    known = importers().all()
+    known = IMPORTERS.all()
     lines = clean(_text(path))
     return any(importer.starts.search(line.text) for line in lines for importer in known)
 
@@ -84,7 +85,7 @@ def _text(path: Path) -> str:
 
 def parse_log(text: str, source: str, known: Sequence[Importer] | None = None) -> Log:
     """The tables in the text of a log; `known` are the importers to try (default: all)."""
-    known = importers().all() if known is None else known
+    known = IMPORTERS.all() if known is None else known
     lines = clean(text)
 
     def importer_at(line: Line) -> Importer | None:
@@ -114,4 +115,4 @@ def _ends(importer: Importer, importer_at: Callable[[Line], Importer | None], li
 
 
 def _hint() -> str:
-    return f"known are {', '.join(importer.title for importer in importers().all())}"
+    return f"known are {', '.join(importer.title for importer in IMPORTERS.all())}"

@@ -17,6 +17,7 @@ from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import LAUNCHERS, build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
 from elbowroom.launch.session import Session
+from elbowroom.logs.reader import IMPORTERS
 from elbowroom.machine.doctor import DoctorLine, HostFacts, MpiLauncher
 from elbowroom.machine.frequencies import Frequencies
 from elbowroom.machine.hwloc import read_topology
@@ -41,6 +42,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     MODELS,
     MACHINES,
     EXPORTERS,
+    IMPORTERS,
 )
 """All that installed packages add to."""
 

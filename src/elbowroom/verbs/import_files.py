@@ -151,9 +151,9 @@ def print_tables(stored: StoredTables) -> None:
 
 
 def _range(table: Table) -> str:
-    """The range of the first two measured columns."""
+    """The range of the first two columns with a unit."""
     parts = []
-    for column in [column for column in table.columns if not column.key and not column.text][:2]:
+    for column in [column for column in table.columns if column.unit and not column.key][:2]:
         values = [value for value in table.values(column.name) if isinstance(value, int | float)]
         if values:
             unit = f" {column.unit}" if column.unit else ""

@@ -5,16 +5,16 @@ import json
 import pytest
 
 from elbowroom import cli
-from elbowroom.logs.reader import importers
+from elbowroom.logs.reader import IMPORTERS
 
 
 @pytest.fixture
 def logs(tmp_path, monkeypatch):
     """A file for each importer, in the current folder."""
     monkeypatch.chdir(tmp_path)
-    for importer in importers().all():
+    for importer in IMPORTERS.all():
         (tmp_path / f"{importer.name}.log").write_text(importer.sample)
-    return [f"{importer.name}.log" for importer in importers().all()]
+    return [f"{importer.name}.log" for importer in IMPORTERS.all()]
 
 
 def document(capfd, *words):

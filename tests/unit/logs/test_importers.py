@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elbowroom.errors import UsageError
-from elbowroom.logs.reader import Importer, importers, parse_log, read_log
+from elbowroom.logs.reader import IMPORTERS, Importer, parse_log, read_log
 
-IMPORTERS = importers().all()
-NAMES = [importer.name for importer in IMPORTERS]
+ALL = IMPORTERS.all()
+NAMES = [importer.name for importer in ALL]
 NOISE = """\
 Authorization required, but no authorization protocol specified
 [node7:20391] 3 more processes have sent help message help-mpi-btl-base.txt
@@ -25,7 +25,7 @@ Authorization required, but no authorization protocol specified
 
 
 def by_name(name: str) -> Importer:
-    return importers().get(name)
+    return IMPORTERS.get(name)
 
 
 def rows_of(text: str) -> set[tuple[object, ...]]:
@@ -52,7 +52,7 @@ def damaged(text: str, seed: int) -> str:
 
 
 def test_every_importer_can_be_used():
-    assert importers().problems() == ()
+    assert IMPORTERS.problems() == ()
     assert len(NAMES) == 9
 
 
@@ -87,7 +87,7 @@ def test_lines_of_a_launcher_around_and_between_rows_change_nothing(name):
 
 
 def test_several_benchmarks_in_one_log_are_read_one_after_the_other():
-    log = parse_log("\n".join(importer.sample for importer in IMPORTERS), "log")
+    log = parse_log("\n".join(importer.sample for importer in ALL), "log")
     assert log.benchmarks == tuple(NAMES)
 
 
