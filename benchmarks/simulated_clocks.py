@@ -79,7 +79,7 @@ class ShownClock(SyncRank, frozen=True, kw_only=True):
 
 class SimulatedClocks(msgspec.Struct, frozen=True, kw_only=True):
     """`comparisons` of `clocks` over `duration_ns`, in `rounds` each, with so many `exchanges` of messages in
-    all and `longest_ns` for the longest; `told_wrong` of the `points` were, `rejected` were left out, `steps`
+    all and `longest_ns` for the longest; `corrupted` of the `points` were, `rejected` were left out, `steps`
     stretches between points are flagged, `incomparable` comparisons failed; `messages` were looked at for
     tachyons. `ranks` are the clocks that are shown one by one.
     """
@@ -96,7 +96,7 @@ class SimulatedClocks(msgspec.Struct, frozen=True, kw_only=True):
     exchanges: int
     longest_ns: int
     points: int
-    told_wrong: int
+    corrupted: int
     rejected: int
     steps: int
     incomparable: int
@@ -339,7 +339,7 @@ def show(simulated: SimulatedClocks) -> None:
         f"{simulated.longest_ns / 1e6:.3g} ms"
     )
     print(
-        f"{simulated.points} points, {simulated.told_wrong} of them wrong; {simulated.rejected} left out, "
+        f"{simulated.points} points, {simulated.corrupted} of them wrong; {simulated.rejected} left out, "
         f"{simulated.steps} jumps flagged, {simulated.incomparable} comparisons failed"
     )
     print(f"{'error in ns':28}{'median':>12}{'95 %':>12}{'at most':>12}{'bound':>12}{'inside':>9}", end="")

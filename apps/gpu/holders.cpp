@@ -128,7 +128,7 @@ Holder::Holder(const Kernels& kernels, const Work& work, double patience, Kernel
   const int available = kernels.context().facts().sms;
   if (sms_ > available) {
     throw gpu::Unavailable(
-        std::to_string(sms_) + " SMs are to be held, and the device has " + std::to_string(available),
+        std::to_string(sms_) + " SMs would be held, but the device has " + std::to_string(available),
         "hold fewer SMs");
   }
   if (work.pairs && !kernels.has_clusters()) {

@@ -234,7 +234,7 @@ TEST_CASE("a case that is not possible is n/a with the reason, and the next one 
                                         {"a": )" +
                                      copy("h2d") + "}"));
   REQUIRE(all.size() == 5);
-  CHECK(all[0]["reason"] == "9 SMs are to be held, and the device has 8");
+  CHECK(all[0]["reason"] == "9 SMs would be held, but the device has 8");
   CHECK(all[1]["reason"].get<std::string>().find("CUDA_ERROR_OUT_OF_MEMORY") != std::string::npos);
   CHECK(all[2]["reason"] == "core 4095 does not exist or may not be used");
   CHECK(all[3]["reason"].get<std::string>().find("NUMA node 1000") != std::string::npos);

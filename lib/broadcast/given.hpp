@@ -126,7 +126,7 @@ inline Network network_of(const elbow_broadcast_network* pointer) {
   const elbow_broadcast_network* const given = &taken;
   const auto take = [](double value, const char* field, double& into) {
     if (!(value >= 0) || std::isinf(value)) {
-      throw std::invalid_argument(std::string(field) + ": is no number from 0 on; give 0 for the default");
+      throw std::invalid_argument(std::string(field) + ": must be 0 or greater; give 0 for the default");
     }
     if (value > 0) into = value;
   };

@@ -328,7 +328,7 @@ TEST_CASE("A network of negative parameters is refused") {
   const elbow_broadcast_transport transport = wire.transport(0);
   CHECK(elbow_broadcast_new(&transport, &settings) == nullptr);
   CHECK(errno == EINVAL);
-  CHECK(error() == "bandwidth: is no number from 0 on; give 0 for the default");
+  CHECK(error() == "bandwidth: must be 0 or greater; give 0 for the default");
 }
 
 TEST_CASE("Ranks whose library has a thread get all data of random schedules, by whatever event they wait") {

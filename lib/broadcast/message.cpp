@@ -160,7 +160,7 @@ void read_subtree(Reader& reader, Announcement& announcement, bool with_groups, 
   for (const Recipient& recipient : announcement.subtree) ranks.push_back(recipient.rank);
   std::sort(ranks.begin(), ranks.end());
   if (const auto twice = std::adjacent_find(ranks.begin(), ranks.end()); twice != ranks.end()) {
-    throw BadMessage("recipients: rank " + std::to_string(*twice) + " is there twice");
+    throw BadMessage("recipients: rank " + std::to_string(*twice) + " appears twice");
   }
 }
 

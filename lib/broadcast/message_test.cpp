@@ -95,9 +95,9 @@ TEST_CASE("A contradiction is refused with the name of its field") {
   };
   CHECK(with([](Announcement& a) { a.key.root = 5; }).starts_with("root: is 5, more than 4"));
   CHECK(with([](Announcement& a) { a.key.root = 1; }).starts_with("root: is the receiver"));
-  CHECK(with([](Announcement& a) { a.subtree[0].rank = 1; }) == "recipients: rank 1 is there twice");
-  CHECK(with([](Announcement& a) { a.subtree[0].rank = 3; }) == "recipients: rank 3 is there twice");
-  CHECK(with([](Announcement& a) { a.subtree[0].rank = 4; }) == "recipients: rank 4 is there twice");
+  CHECK(with([](Announcement& a) { a.subtree[0].rank = 1; }) == "recipients: rank 1 appears twice");
+  CHECK(with([](Announcement& a) { a.subtree[0].rank = 3; }) == "recipients: rank 3 appears twice");
+  CHECK(with([](Announcement& a) { a.subtree[0].rank = 4; }) == "recipients: rank 4 appears twice");
   CHECK(with([](Announcement& a) { a.subtree[0].rank = 9; }).starts_with("rank: is 9"));
   CHECK(with([](Announcement& a) { a.subtree[0].priority = -1; }).starts_with("priority: "));
   CHECK(with([](Announcement& a) { a.subtree.resize(5); }).starts_with("recipients: is 5, more than 4"));

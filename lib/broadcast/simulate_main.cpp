@@ -30,7 +30,7 @@ struct Options {
   std::string tree = "binomial";
   std::size_t segment = 0;      // bytes
   std::size_t window = 0;       // bytes
-  bool told = false;            // the library knows the racks
+  bool known_racks = false;     // the library knows the racks
   std::vector<int> priorities;  // by recipient; empty: all the same
 };
 
@@ -48,7 +48,7 @@ std::span<std::byte> reserve(std::size_t size) {
 Settings settings_of(const Options& options, const Platform& platform) {
   Settings settings;
   if (options.window != 0) settings.window = options.window;
-  if (options.told) settings.groups = platform.racks;
+  if (options.known_racks) settings.groups = platform.racks;
   return settings;
 }
 
@@ -113,7 +113,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--racks", options.platform.racks);
   app.add_option("--uplink", options.platform.uplink);
   app.add_flag("--shuffled", options.platform.shuffled);
-  app.add_flag("--told", options.told);
+  app.add_flag("--known-racks,--told", options.known_racks);
   app.add_option("--priorities", options.priorities)->delimiter(',');
 }
 

@@ -156,7 +156,7 @@ std::string answer_of(const Plan& plan, const Outcome& outcome) {
               {"exchanges", outcome.exchanges},
               {"longest_ns", outcome.longest},
               {"points", outcome.points},
-              {"told_wrong", outcome.told_wrong},
+              {"corrupted", outcome.corrupted},
               {"rejected", outcome.rejected},
               {"steps", outcome.steps},
               {"incomparable", outcome.incomparable},

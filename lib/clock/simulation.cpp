@@ -115,7 +115,7 @@ class Simulation {
         free[static_cast<std::size_t>(asker) + static_cast<std::size_t>(known)] = one.until;
         outcome_.exchanges += one.exchanges;
         outcome_.incomparable += one.failed ? 1 : 0;
-        outcome_.told_wrong += one.wrong ? 1 : 0;
+        outcome_.corrupted += one.wrong ? 1 : 0;
         outcome_.longest = std::max(outcome_.longest, one.until - begin);
       }
     }

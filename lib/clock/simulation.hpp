@@ -70,7 +70,7 @@ struct Outcome {
   std::int64_t exchanges = 0;  // messages there and back, of all comparisons
   std::int64_t longest = 0;    // ns that the longest comparison of all clocks took
   std::int64_t points = 0;     // of all clocks but the reference
-  std::int64_t told_wrong = 0;
+  std::int64_t corrupted = 0;
   std::int64_t rejected = 0;
   std::int64_t steps = 0;         // stretches that are flagged
   std::int64_t incomparable = 0;  // comparisons that failed: clocks stepped all the time

@@ -96,7 +96,8 @@ void check_load(const Shape& machine, const elbow_predict_load& load) {
   for (std::size_t k = 0; k < load.copy_count; ++k) {
     check_within(machine, of_copy(k, "node"), load.copies[k].node, machine.nodes(), "NUMA node");
     if (!(load.copies[k].demand > 0) || !std::isfinite(load.copies[k].demand)) {
-      refuse_value(of_copy(k, "demand"), written(load.copies[k].demand), "is not a bandwidth; give MB/s above 0");
+      refuse_value(of_copy(k, "demand"), written(load.copies[k].demand),
+                   "is not a bandwidth; give a positive number of MB/s");
     }
   }
 }

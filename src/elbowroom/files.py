@@ -135,7 +135,7 @@ def data_folder(name: str) -> Path:
 
 
 def check_file(path: Path, *, field: str, hint: str) -> None:
-    """Raises the errors of `read_document` for a path that is no regular file; reads nothing."""
+    """Raises the errors of `read_document` for a path that is not a regular file; reads nothing."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError) as error:

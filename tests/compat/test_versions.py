@@ -120,9 +120,9 @@ def test_an_explanation_keeps_to_its_schema() -> None:
     rules = schema("explanation")
     result = json.loads(msgspec.json.encode(elbowroom.explain(DATA)))
     assert result["shown"]
-    assert result["told"]
+    assert result["statements"]
     check(result, rules, rules)
-    del result["told"][0]["status"]
+    del result["statements"][0]["status"]
     with pytest.raises(AssertionError, match="status"):
         check(result, rules, rules)
 

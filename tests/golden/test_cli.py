@@ -84,7 +84,7 @@ def test_the_doctor_prints_a_line_and_a_mend_for_each_thing(
         DoctorLine(
             name="memory",
             status="warn",
-            text="hwloc says 10.2 GB, the kernel 25.3 GB, and this sentence is long enough to be broken",
+            text="hwloc reports 10.2 GB, the kernel 25.3 GB, and this sentence is long enough to be broken",
             hint="trust the kernel's figure: memory plugged in after start-up is missing from hwloc's",
         ),
         DoctorLine(name="governor", status="n/a", text="no cpufreq"),

@@ -175,7 +175,11 @@ REFUSED: list[tuple[list[str], str, int]] = [
     (["overhead", "--limit", "0", *APP], "limit 0.0: is not a share", 2),
     (["overhead", "--metric", "(", *APP], "metric '(': is not an expression", 2),
     (["overhead", "--repeat", "5", "--metric", "speed", *APP], "metric 'speed': finds no number", 1),
-    (["overhead", "--", "./app", "{threads}"], "threads: stands in the command without numbers", 2),
+    (
+        ["overhead", "--", "./app", "{threads}"],
+        "threads: is used in the command, but --threads is missing",
+        2,
+    ),
     (["overhead", "--", "./app", "4"], "ended with exit code 4", 1),
     (["overhead", "--", "true"], "recorded nothing", 1),
 ]

@@ -155,3 +155,9 @@ def test_importing_elbowroom_loads_no_heavy_library() -> None:
 def test_a_quick_command_loads_no_heavy_library(words: list[str], tmp_path: Path) -> None:
     words = [str(tmp_path) if word == "FOLDER" else word for word in words]
     assert loaded(f"from elbowroom import cli; assert cli.run({words!r}) == 0", HEAVY) == "[]"
+
+
+def test_names_have_no_word_of_the_list_and_one_meaning() -> None:
+    modules = count_house.load()
+    assert count_house.forbidden_names(modules) == []
+    assert count_house.classes_with_two_meanings(modules) == []

@@ -52,7 +52,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     axis: str
     now: Any
     advised: Any
-    sure: bool
+    significant: bool
     reason: str
     other: Any = None
     alone: Interval | None = None
@@ -62,8 +62,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """What to change, or that nothing surely gains. `gain`: the share of the present step's time saved, with
-    its 90 % interval; `sure`: whether that leaves out 0; `considered` setups were compared, `left_out` others
-    not, by reason; `runners_up`: the next best predictions, best first.
+    its 90 % interval; `significant`: whether that leaves out 0; `considered` setups were compared, `left_out`
+    counts the others by reason; `runners_up`: the next best predictions, best first.
     """
 
     schema: str = SCHEMA
@@ -76,7 +76,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     now: Configuration
     advised: Configuration
     gain: Interval
-    sure: bool
+    significant: bool
     sentence: str
     choices: tuple[Choice, ...]
     runners_up: tuple[Configuration, ...] = ()
@@ -95,10 +95,20 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(choice for choice in self.choices if choice.now != choice.advised)
 
 
+def _renamed(data: dict[str, Any]) -> dict[str, Any]:
+    """Advice with today's keys (docs/design/renamed.md)."""
+    choices = data.get("choices")
+    for table in (data, *(choices if isinstance(choices, list) else ())):
+        if isinstance(table, dict) and "sure" in table:
+            table.setdefault("significant", table.pop("sure"))
+    return data
+
+
 ADVICE_FORMAT = DocumentFormat(
     kind=Advice,
     schema=SCHEMA,
     version=VERSION,
     name="advice",
     hint="write it again: elbowroom advise M.json --job JOB.toml -o FILE",
+    adapt=_renamed,
 )

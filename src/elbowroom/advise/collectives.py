@@ -104,7 +104,7 @@ def check_collective(given: Collective | None, now: Way, may: Choices) -> None:
             )
         if not one.seconds.low > 0:
             hint = "give the time of the operation alone, in s"
-            raise UsageError("is no time", field="collective.measured", value=one.seconds.low, hint=hint)
+            raise UsageError("is not a time", field="collective.measured", value=one.seconds.low, hint=hint)
     _check_measured(given, now, may)
 
 

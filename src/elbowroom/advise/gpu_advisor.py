@@ -55,8 +55,8 @@ def advise_gpu(document: Document, job: GpuJob, *, model: str = "") -> GpuAdvice
     best = _simplest(known, order)
     now = None if job.now is None else known.place(job.now)
     gain = None if now is None else _gain(known, best, now)
-    sure = gain is not None and gain.low > 0
-    chosen = best if now is None or sure else now
+    significant = gain is not None and gain.low > 0
+    chosen = best if now is None or significant else now
     return GpuAdvice(
         elbowroom=__version__,
         model=model,
@@ -67,7 +67,7 @@ def advise_gpu(document: Document, job: GpuJob, *, model: str = "") -> GpuAdvice
         now=None if now is None else _configuration(known, now),
         advised=_configuration(known, chosen),
         gain=gain,
-        sure=sure,
+        significant=significant,
         sentence=_sentence(known, best, now, gain),
         answers=(
             _sms(known, order),
@@ -149,7 +149,9 @@ def _compared(
         reason = f"no difference that the model can tell between {value} and {', '.join(map(str, alike))}"
     else:
         reason = f"{words} {value} saves {percent(gain.value)} beside {others[0][0]}"
-    return GpuAnswer(question=question, advised=value, reason=reason, gain=gain, sure=not alike, alike=alike)
+    return GpuAnswer(
+        question=question, advised=value, reason=reason, gain=gain, significant=not alike, alike=alike
+    )
 
 
 def _sms(known: GpuSteps, order: Sequence[int]) -> GpuAnswer:
@@ -216,7 +218,7 @@ def _cores(document: Document, device: GpuModel, job: GpuJob) -> GpuAnswer:
         f"beside {perhaps} at its high end (data of the cores on node {job.comp_node}, buffer on node {node})"
     )
     return GpuAnswer(
-        question="cores", advised=surely, reason=reason, sure=surely == perhaps,
+        question="cores", advised=surely, reason=reason, significant=surely == perhaps,
         alike=tuple(range(surely + 1, perhaps + 1)),
     )  # fmt: skip
 

@@ -255,15 +255,15 @@ class GpuAnswer(msgspec.Struct, frozen=True, kw_only=True):
     kernel), `node` (where the pinned buffer is), `cores` (how many may compute beside the copies).
 
     `advised`: the best value, None where it cannot be told (n/a), and `reason` why; `gain`: the share of the
-    step's time that it saves beside the best other value, with its 90 % interval; `sure`: whether that leaves
-    out 0; `alike`: other values that cannot be told from it.
+    step's time that it saves beside the best other value, with its 90 % interval; `significant`: whether
+    that leaves out 0; `alike`: other values that cannot be told from it.
     """
 
     question: str
     advised: str | int | None
     reason: str
     gain: Interval | None = None
-    sure: bool = False
+    significant: bool = False
     alike: tuple[str | int, ...] = ()
 
 
@@ -283,7 +283,7 @@ class GpuAdvice(msgspec.Struct, frozen=True, kw_only=True):
     now: GpuConfiguration | None
     advised: GpuConfiguration
     gain: Interval | None
-    sure: bool
+    significant: bool
     sentence: str
     answers: tuple[GpuAnswer, ...]
     configurations: tuple[GpuConfiguration, ...]

@@ -273,7 +273,7 @@ def _check_step(job: Job) -> None:
     given = [key for key in ("comp_bytes", "comp_flops", "t_comp") if getattr(step, key) is not None]
     if len(given) != 1:
         problem = (
-            f"{' and '.join(given)} exclude each other" if given else "does not say what a step computes"
+            f"{' and '.join(given)} exclude each other" if given else "does not define what a step computes"
         )
         hint = "give one of comp_bytes, comp_flops with intensity, t_comp"
         raise UsageError(problem, field="step", hint=hint)
@@ -288,14 +288,16 @@ def _check_step(job: Job) -> None:
                 f"a step that {what} nothing has nothing to overlap" if value == 0 else "is not an amount",
                 field=f"step.{key}",
                 value=value,
-                hint="give the amount of one step on one node, above 0",
+                hint="give the positive amount of one step on one node",
             )
 
 
 def _check_now(job: Job) -> None:
     now = job.now
     if now.cores + now.cores_other == 0:
-        raise UsageError("there is no computing core", field="now.cores", value=0, hint="give at least one")
+        raise UsageError(
+            "at least one computing core is needed", field="now.cores", value=0, hint="give at least one"
+        )
     if now.size is not None and now.size < 1:
         raise UsageError("a message is at least 1 B", field="now.size", value=now.size, hint="write 64KiB")
     if job.accelerator is None and (now.w != 0 or job.may.w is not None):

@@ -78,7 +78,9 @@ def _named(texts: Sequence[str], field: str, hint: str, jobs: Sequence[str]) -> 
         if name not in jobs:
             raise UsageError("is none of the jobs", field=field, value=name, hint=closest(name, tuple(jobs)))
         if name in dict(pairs):
-            raise UsageError("names a job twice", field=field, value=name, hint="give one value for each job")
+            raise UsageError(
+                "names the same job twice", field=field, value=name, hint="give one value for each job"
+            )
         pairs.append((name, value))
     return pairs
 

@@ -118,7 +118,7 @@ def misfit(setup: Setup, step: JobStep, shape: Shape) -> tuple[str, str, str] | 
             what = "sockets" if axis == "comm_socket" else "NUMA nodes"
             return axis, f"{shape.name} has {len(every)} {what}, numbered from 0", f"give {_range(every)}"
     if setup.cores + setup.cores_other == 0:
-        return "cores", "there is no computing core", "give at least one"
+        return "cores", "at least one computing core is needed", "give at least one"
     for socket, axis in enumerate(("cores", "cores_other")):
         most = shape.cores_of(socket)
         threads = _busy_cores(setup) if socket == comm_socket(setup, shape) else 0

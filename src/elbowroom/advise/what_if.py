@@ -89,7 +89,7 @@ def changed_time(
         for values in (getattr(now, name), getattr(then, name)):
             if not (np.all(np.asarray(values) > 0) and np.all(np.isfinite(values))):
                 raise UsageError(
-                    "is not a bandwidth", field=name, value=float(np.min(values)), hint="give one above 0"
+                    "is not a bandwidth", field=name, value=float(np.min(values)), hint="give a positive one"
                 )
     both = times.both
     computed = (times.computation - both) * now.comp_alone + both * now.comp_together

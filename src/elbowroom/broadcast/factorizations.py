@@ -37,12 +37,14 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 1 <= self.block <= MOST_BLOCK:
             hint = f"give 1 to {MOST_BLOCK} rows"
-            raise UsageError("is no number of rows of a tile", field="block", value=self.block, hint=hint)
+            raise UsageError(
+                "is not a valid number of rows of a tile", field="block", value=self.block, hint=hint
+            )
         for step in STEPS:
             value = self.seconds.get(step, 0.0)
             if not 0 < value < 1e6:
                 raise UsageError(
-                    "is no time above 0", field=f"seconds.{step}", value=value, hint="give seconds"
+                    "must be a positive time", field=f"seconds.{step}", value=value, hint="give seconds"
                 )
 
 

@@ -38,10 +38,10 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("latency", "overhead", "forwarding"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
-                raise UsageError("is no number from 0 on", field=name, value=value, hint="give 0 or more")
+                raise UsageError("must be 0 or greater", field=name, value=value, hint="give 0 or more")
         if not 0 < self.bandwidth < math.inf:
             raise UsageError(
-                "is no number above 0", field="bandwidth", value=self.bandwidth, hint="give B/s: 6e9"
+                "must be positive", field="bandwidth", value=self.bandwidth, hint="give B/s: 6e9"
             )
 
 
@@ -123,7 +123,7 @@ def fit_network(rows: Sequence[MeasuredBroadcast]) -> Network:
     weights = 1 / np.array(times)
     if np.linalg.matrix_rank(matrix) < 3 or not (matrix[:, 2] > INLINE_LIMIT).any():
         raise UsageError(
-            "do not tell latency, overhead and bandwidth", field="rows", value=len(rows), hint=_HINT
+            "do not determine latency, overhead and bandwidth", field="rows", value=len(rows), hint=_HINT
         )
     latency, overhead, seconds_per_byte = _not_negative(matrix * weights[:, None])
     if seconds_per_byte <= 0:

@@ -98,7 +98,7 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True):
     def _check_platform(self) -> None:
         if self.order not in ORDERS:
             raise UsageError(
-                "is no order", field="order", value=self.order, hint=f"one of: {', '.join(ORDERS)}"
+                "unknown rank order", field="order", value=self.order, hint=f"one of: {', '.join(ORDERS)}"
             )
         if self.platform != "fat-tree" and self.order != "rank":
             raise UsageError("needs racks", field="order", value=self.order, hint="add --platform fat-tree")
@@ -147,7 +147,10 @@ def parse_priorities(text: str, recipients: int) -> tuple[int, ...]:
     words = text.split(",")
     if not all(re.fullmatch(r"[0-9]{1,9}", word, re.ASCII) for word in words):
         raise UsageError(
-            "are no priorities", field="priorities", value=text, hint="rising, equal, or numbers: 3,0,1"
+            "are not valid priorities",
+            field="priorities",
+            value=text,
+            hint="rising, equal, or numbers: 3,0,1",
         )
     return tuple(int(word) for word in words)
 

@@ -46,9 +46,7 @@ class Output(_Text):
     (the command decides); `bare`: it may have none; `wrong`: what is said of others.
     """
 
-    def __init__(
-        self, *endings: str, bare: bool = False, wrong: str = "is of no format that is written here"
-    ) -> None:
+    def __init__(self, *endings: str, bare: bool = False, wrong: str = "unsupported output format") -> None:
         self.endings, self.bare, self.wrong = endings, bare, wrong
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

@@ -169,7 +169,7 @@ def _quick(plan: Plan) -> dict[str, Any]:
     if not plan.quick:
         have = ", ".join(other.name for other in plans() if other.quick)
         raise UsageError(
-            f"is no form of the plan {plan.name}",
+            f"is not a form of the plan {plan.name}",
             field="quick",
             hint=f"plans with one: {have}; for others: --budget 60s",
         )

@@ -137,7 +137,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     estimate: Literal["bootstrap over repetitions", "intervals of the points"]
     summary: tuple[str, ...]
-    statements: tuple[SourceStatement, ...] = msgspec.field(name="told")
+    statements: tuple[SourceStatement, ...]
     shown: tuple[ExplainedPoint, ...]
     cases: tuple[ExplainedPoint, ...]
     contrasts: tuple[Contrast, ...] = ()

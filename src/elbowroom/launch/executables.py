@@ -292,7 +292,7 @@ def _broadcast_words(request: BroadcastRequest) -> Iterator[str]:
     if request.order != "rank":
         yield "--shuffled"
     if request.order == "rack":
-        yield "--told"
+        yield "--known-racks"
 
 
 class BroadcastCase(msgspec.Struct, frozen=True, kw_only=True):

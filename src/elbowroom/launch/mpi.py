@@ -203,7 +203,7 @@ def launcher_identity(text: str) -> tuple[Kind | None, str]:
 def mismatch(launcher: str, library: str, command: str) -> ElbowroomError:
     """The error for a launcher and a library that do not belong together."""
     return UsageError(
-        f"the launcher is of {launcher} but the library is {library}",
+        f"the launcher belongs to {launcher} but the library belongs to {library}",
         field="mpi",
         value=command,
         hint="take both from one prefix: --mpi PREFIX",

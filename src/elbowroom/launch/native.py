@@ -159,7 +159,7 @@ def cache_folder(kind: str = "probes") -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if not os.path.isabs(base):
         raise MachineError(
-            "is no absolute path, and the programs must be kept somewhere",
+            "is not an absolute path, and the programs must be kept somewhere",
             field="XDG_CACHE_HOME" if os.environ.get("XDG_CACHE_HOME") else "HOME",
             value=base,
             hint="set XDG_CACHE_HOME to a folder that can be written",

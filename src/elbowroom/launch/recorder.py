@@ -380,7 +380,7 @@ def _adapters_in(folder: Path, settings: Preloaded, adapters: Sequence[Adapter])
         path = folder / settings.library(name)
         # In a dry run the folder may not be built yet.
         if not path.exists() and not (native.is_dry_run() and not folder.exists()):
-            raise UsageError("this adapter is not there", field="adapters", value=name, hint=_MISSING[name])
+            raise UsageError("unknown adapter", field="adapters", value=name, hint=_MISSING[name])
         paths.append(path)
     return paths
 

@@ -90,6 +90,6 @@ def _mpi_of(library: str, version: str, ask: Ask) -> Mpi:
     if compiler is not None:
         return describe(compiler)
     raise _absent(
-        f"{version} is of the MPI in {library}, whose mpicxx was not found",
+        f"{version} belongs to the MPI in {library}, whose mpicxx was not found",
         f"on Debian or Ubuntu `apt-get install {DEBIAN_PACKAGES}`",
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 
 from elbowroom.errors import UsageError
-from elbowroom.logs.table import Cell, Column, Table
+from elbowroom.logs.table import Cell, LogColumn, Table
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MARKS = (
@@ -132,7 +132,7 @@ class LogSection:
     def table(
         self,
         test: str,
-        columns: Sequence[Column],
+        columns: Sequence[LogColumn],
         *,
         separator: str | None = None,
         drop: str = "",
@@ -178,7 +178,7 @@ class LogSection:
             self.check_rising(table, rising)
         return table
 
-    def _cells(self, line: Line, columns: Sequence[Column], cells: list[str]) -> tuple[str, ...]:
+    def _cells(self, line: Line, columns: Sequence[LogColumn], cells: list[str]) -> tuple[str, ...]:
         if len(cells) != len(columns):
             hint = "two outputs are mixed here, or the line was cut"
             raise self.error(line, f"{len(cells)} values where {len(columns)} columns are named", hint)
@@ -187,13 +187,13 @@ class LogSection:
                 self.number(line.number, column.name, cell)
         return tuple(cells)
 
-    def _value(self, column: Column, cell: str, line: int) -> Cell:
+    def _value(self, column: LogColumn, cell: str, line: int) -> Cell:
         if column.text:
             return cell
         return None if cell in _MISSING else self.number(line, column.name, cell)
 
     def _check_digits(
-        self, line: Line, columns: Sequence[Column], cells: Sequence[str], digits: dict[str, int]
+        self, line: Line, columns: Sequence[LogColumn], cells: Sequence[str], digits: dict[str, int]
     ) -> None:
         for column, cell in zip(columns, cells, strict=True):
             if column.text or not column.same_digits or cell in _MISSING:

@@ -10,7 +10,7 @@ Cell = int | float | str | None
 """A number as printed, a word, or None where the benchmark printed N/A."""
 
 
-class Column(msgspec.Struct, frozen=True):
+class LogColumn(msgspec.Struct, frozen=True):
     """A column: its name, its unit as printed ("" for counts and words), and whether its values are numbers.
 
     `key` columns say what a row is of (a size, a pair of ranks); the others are measured. `same_digits`: all
@@ -33,7 +33,7 @@ class Table(msgspec.Struct, frozen=True):
 
     benchmark: str
     test: str
-    columns: tuple[Column, ...]
+    columns: tuple[LogColumn, ...]
     rows: tuple[tuple[Cell, ...], ...]
     lines: tuple[int, ...]
     source: str
@@ -44,7 +44,7 @@ class Table(msgspec.Struct, frozen=True):
         index = [column.name for column in self.columns].index(name)
         return [row[index] for row in self.rows]
 
-    def column(self, name: str) -> Column | None:
+    def column(self, name: str) -> LogColumn | None:
         """The column of that name, None if the table has none."""
         return next((column for column in self.columns if column.name == name), None)
 

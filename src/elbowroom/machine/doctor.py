@@ -72,14 +72,14 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     mpi: MpiLauncher | Failure
     machine: Machine | Failure
     state: dict[str, Any] = {}
-    observers: dict[str, Any] | Failure = Failure(reason="not looked at")
-    clock: dict[str, Any] | Failure = Failure(reason="not looked at")
+    observers: dict[str, Any] | Failure = Failure(reason="not checked")
+    clock: dict[str, Any] | Failure = Failure(reason="not checked")
     binding: Failure | None = None
     restored: str = ""
     distances: tuple[int, ...] = ()
-    starpu: str | Failure = Failure(reason="not looked at")
-    openblas: str | Failure = Failure(reason="not looked at")
-    gpu: GpuFacts | Failure = Failure(reason="not looked at")
+    starpu: str | Failure = Failure(reason="not checked")
+    openblas: str | Failure = Failure(reason="not checked")
+    gpu: GpuFacts | Failure = Failure(reason="not checked")
 
 
 def diagnose(facts: HostFacts) -> tuple[DoctorLine, ...]:
@@ -267,7 +267,7 @@ def _frequencies(facts: HostFacts) -> Assessment:
     if facts.restored:
         return warn(facts.restored, "nothing is left to do")
     if isinstance(facts.machine, Failure):
-        return absent(f"not looked at: {facts.machine.reason}", facts.machine.hint)
+        return absent(f"not checked: {facts.machine.reason}", facts.machine.hint)
     machine = facts.machine
     words = {"core_frequency": "core", "uncore_frequency": "uncore"}
     can = [
@@ -325,7 +325,7 @@ def _nic(facts: HostFacts) -> Assessment:
         return absent("no network card: messages stay inside this machine and are copied by its cores")
     text = ", ".join(_described(nic, facts.state) for nic in nics)
     if len(facts.machine.nodes) > 1 and all(nic.node is None for nic in nics):
-        return warn(text, "the firmware does not say; name the near node yourself with --comm-node")
+        return warn(text, "the firmware does not report it; name the near node yourself with --comm-node")
     return ok(text)
 
 
@@ -353,7 +353,7 @@ def _memory(facts: HostFacts) -> Assessment:
         return _unread(facts, "memory_kernel" if kernel is None else "memory_hwloc")
     if abs(hwloc - kernel) > MEMORY_AGREEMENT * kernel:
         return warn(
-            f"hwloc says {_bytes(hwloc)}, the kernel {_bytes(kernel)}",
+            f"hwloc reports {_bytes(hwloc)}, the kernel {_bytes(kernel)}",
             "trust the kernel's figure: memory plugged in after start-up is missing from hwloc's",
         )
     return ok(f"{_bytes(kernel)}, hwloc and kernel agree")

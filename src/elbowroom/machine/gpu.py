@@ -66,7 +66,7 @@ class GpuLibrary(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
 
 
-class _Facts(msgspec.Struct, frozen=True, kw_only=True):
+class _DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
     cuda: str
     devices: int
     device: Device
@@ -76,7 +76,7 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
     connections: int = CONNECTIONS
 
 
-class GpuFacts(_Facts, frozen=True, kw_only=True):
+class GpuFacts(_DeviceFacts, frozen=True, kw_only=True):
     """Everything of one device; Failure stands for what could not be had. `connections`: hardware queues."""
 
     management: Management | Failure
@@ -84,7 +84,7 @@ class GpuFacts(_Facts, frozen=True, kw_only=True):
     gemm: GpuLibrary | Failure
 
 
-class _Printed(_Facts, frozen=True, kw_only=True):
+class _Printed(_DeviceFacts, frozen=True, kw_only=True):
     management: msgspec.Raw
     compiler: msgspec.Raw
     gemm: msgspec.Raw

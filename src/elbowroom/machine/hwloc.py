@@ -56,7 +56,7 @@ class _MachineBuilder:
         self.document = document
         top = next((child for child in document.root.children if child.type == "Machine"), None)
         if top is None:
-            raise document.error("there is no machine in it", document.root)
+            raise document.error("it describes no machine", document.root)
         self.top = top
         self.objects = list(top.walk())
         self.assumed: list[str] = []
@@ -136,7 +136,7 @@ class _MachineBuilder:
         if -1 in numbers or len(set(numbers)) < len(numbers):
             if kind == "NUMANode" and -1 not in numbers:
                 twice = next(number for number, count in Counter(numbers).items() if count > 1)
-                raise self.document.error(f"NUMA node {twice} is there twice", elements[-1])
+                raise self.document.error(f"NUMA node {twice} appears twice", elements[-1])
             self.assumed.append(f"the {noun} have no numbers of their own and are counted from 0")
             numbers = list(range(len(numbers)))
         return {id(one): number for one, number in zip(elements, numbers, strict=True)}
@@ -282,7 +282,7 @@ class _MachineBuilder:
 
 
 def _memory_kind(element: Element) -> str:
-    """What hwloc says of a node's memory (subtype since 2.10; devices before); empty for DRAM."""
+    """What hwloc reports of a node's memory (subtype since 2.10; devices before); empty for DRAM."""
     subtype = element.attributes.get("subtype", "")
     if subtype:
         return "" if subtype == _DRAM else subtype

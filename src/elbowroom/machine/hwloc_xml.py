@@ -133,7 +133,7 @@ def parse_xml(name: str, text: bytes) -> HwlocDocument:
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(open_elements) >= DEEPEST:
-            raise refuse(f"more than {DEEPEST} elements inside one another are no topology")
+            raise refuse(f"more than {DEEPEST} nested elements are not a valid topology")
         parent = open_elements[-1] if open_elements else None
         element = Element(tag, attributes, parser.CurrentLineNumber, parent)
         (parent.children if parent else root).append(element)
@@ -147,7 +147,7 @@ def parse_xml(name: str, text: bytes) -> HwlocDocument:
 
     def entity(*_: object) -> None:
         # Entities can stand for gigabytes, and hwloc writes none.
-        raise refuse("declares entities, and no topology does")
+        raise refuse("declares entities, which a topology never has")
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end

@@ -101,7 +101,7 @@ def start(
         for at in choosing.first(layout_of(whole.machine).shape, tuple(candidates), goal.budget)
     ]
     with new_run(out, request, whole, source, tell, chosen) as loop:
-        return _Calibration(loop, goal).run(tell)
+        return _AdaptiveRounds(loop, goal).run(tell)
 
 
 def resume(
@@ -129,7 +129,7 @@ def resume(
         whole = schedule(plan, manifest.machine, expansion, source, manifest.reverse)
         with contextlib.closing(Loop(folder, journal, source, whole, patience)) as loop:
             note_resumed(folder, loop.program_for(whole.groups[0]).hello)
-            return _Calibration(loop, goal).run(tell)
+            return _AdaptiveRounds(loop, goal).run(tell)
 
 
 def _check(goal: Goal) -> None:
@@ -167,7 +167,7 @@ def _candidates(whole: Prepared, places: Layout) -> dict[Situation, Point]:
 
 
 @dataclass
-class _Calibration:
+class _AdaptiveRounds:
     """Rounds: measure, fit, look how wide the intervals are, choose. One program stays up in all of them:
     starting MPI takes longer than measuring a repetition.
     """

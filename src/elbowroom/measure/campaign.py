@@ -91,7 +91,7 @@ def resume(
     source: Source | None = None,
     budget: float | None = None,
 ) -> tuple[RunFolder, Results]:
-    """Measures what a run folder still lacks, with the launcher, MPI and hosts it was begun with.
+    """Measures what a run folder still lacks, with the launcher, MPI and hosts it was started with.
 
     `budget`: seconds from now; without it, what is left of the run's own.
     """

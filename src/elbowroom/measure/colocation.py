@@ -222,7 +222,7 @@ def _share(
             ended = processes.poll(waiter, deadline, f"running {' beside '.join(names)}")
             if not ended:
                 raise MachineError(
-                    f"did not end within {patience:g} s beside each other",
+                    f"did not end within {patience:g} s while they ran together",
                     field=_FIELD,
                     value=", ".join(names),
                     hint="raise the limit: --timeout",

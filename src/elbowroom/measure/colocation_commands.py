@@ -30,7 +30,7 @@ def check_commands(apps: Applications, environment: Mapping[str, str]) -> None:
         words = apps.words(name, "exclusive")
         if shutil.which(words[0], path=path) is None:
             raise UsageError(
-                "is no program here",
+                "is not an executable on this host",
                 field=f"apps.{name}.command",
                 value=words[0],
                 hint="correct the path",

@@ -129,7 +129,7 @@ def note_resumed(folder: RunFolder, hello: dict[str, Any]) -> None:
 
 
 def _same_library(manifest: Manifest, hello: dict[str, Any]) -> None:
-    """Refuses to go on with another MPI than the run was begun with."""
+    """Refuses to go on with another MPI than the run was started with."""
     before, now = (record.get("mpi", {}).get("library", "") for record in (manifest.hello, hello))
     if before != now:
         raise UsageError(
@@ -163,7 +163,7 @@ def locked(path: Path) -> Iterator[tuple[RunFolder, Journal]]:
         folder = RunFolder.open(path)
         if folder.manifest.launcher == IMPORTED:
             raise UsageError(
-                "was imported, and nothing of it can be measured",
+                "was imported, so it cannot be measured again",
                 field="resume",
                 value=str(path),
                 hint="start a new run: elbowroom run PLAN",
@@ -241,7 +241,7 @@ def software() -> tuple[dict[str, Any], dict[str, str]]:
     if root is None:
         unknown["software.commit"] = "elbowroom was installed, and does not run from a checkout"
     elif (named := commit(root)) is None:
-        unknown["software.commit"] = "git cannot tell the commit of this checkout"
+        unknown["software.commit"] = "git does not report the commit of this checkout"
     else:
         known["commit"] = named
     return known, unknown

@@ -98,7 +98,10 @@ def drop_unmeasurable(expansion: Expansion, plan: Plan, source: Source) -> Expan
         reason = notes[0].reason
         hint = "" if ";" in reason else "choose other axes"
         raise UsageError(
-            f"nothing of it can be answered here: {reason}", field="plan", value=plan.name, hint=hint
+            f"this machine cannot measure any point of the plan: {reason}",
+            field="plan",
+            value=plan.name,
+            hint=hint,
         )
     return Expansion(points=answered, notes=(*expansion.notes, *notes))
 
@@ -186,7 +189,7 @@ def check_overlap(expansion: Expansion, wanted: Expansion) -> None:
     if lost and not overlapped(expansion):
         threads = min(len(point.comm_cores) for point in lost)
         reasons = [note.reason for note in expansion.notes if note not in wanted.notes]
-        reason = reasons[0] if reasons else "cannot be answered here"
+        reason = reasons[0] if reasons else "cannot be measured on this machine"
         raise UsageError(reason, field="comm_threads", value=threads, hint="one communication thread works")
 
 
@@ -236,7 +239,7 @@ def _ratio(prediction: Prediction, side: str) -> tuple[float, float, float]:
     together: Interval = getattr(prediction, f"{side}_together")
     if together.low <= 0:
         raise UsageError(
-            "predicts that one side may stand still beside the other, which has no loss ratio",
+            "predicts that one side may not progress while the other runs, so there is no loss ratio",
             field="model",
             value=together.low,
             hint="leave the model out, and the run measures the ratios",

@@ -76,7 +76,7 @@ def commands(advice: Advice, document: Document) -> tuple[list[str], list[str]]:
         ) from error
     for name in named - set(AXES):
         raise UsageError(
-            f"names {{{name}}}, which is no choice of a job",
+            f"names {{{name}}}, which is not a choice of a job",
             field="verify.command",
             value=command,
             hint=f"known: {', '.join(AXES)}",
@@ -196,6 +196,9 @@ def _seconds(advice: Advice, finished: Finished) -> float:
         )
     if not (value > 0 and math.isfinite(value)):
         raise MachineError(
-            "is not a time of a step", field="verify.number", value=value, hint="let it find seconds above 0"
+            "is not a time of a step",
+            field="verify.number",
+            value=value,
+            hint="make it match a positive number of seconds",
         )
     return value

@@ -37,7 +37,7 @@ from elbowroom.studies.study import Measurement, Study
 from elbowroom.version import __version__
 
 FILE = "study.json"
-REFUSED = "nothing of it can be answered here: "
+REFUSED = "this machine cannot measure any point of the plan: "
 QUICK = {"repetitions": "5", "window": "0.04", "steady.limit": "0.2"}
 """What every run of a quick study is changed to: the fewest repetitions with an interval, short windows."""
 
@@ -68,7 +68,7 @@ class StudyRequest(StudySettings, frozen=True, kw_only=True):
 
 
 class StudyFolder(StudySettings, frozen=True, kw_only=True):
-    """study.json: what the study in this folder was begun with, on which machine and by which release.
+    """study.json: what the study in this folder was started with, on which machine and by which release.
     `reasons`: why runs could not be made, by name.
     """
 
@@ -214,10 +214,12 @@ def plan(request: StudyRequest, tell: Tell = lambda _: None) -> Planned:
     for name, value in (("turbo", request.turbo), ("governor", request.governor)):
         if value and name not in machine.permitted:
             reason = machine.refused.get(name, "a virtual machine has no frequencies" * machine.virtual)
-            raise UsageError("cannot be set here", field=name, value=value, hint=reason or "leave it out")
+            raise UsageError(
+                "cannot be set on this machine", field=name, value=value, hint=reason or "leave it out"
+            )
     if request.governor and request.governor not in machine.governors:
         hint = closest(request.governor, machine.governors)
-        raise UsageError("no such governor here", field="governor", value=request.governor, hint=hint)
+        raise UsageError("unknown governor", field="governor", value=request.governor, hint=hint)
     runs = runs_of(study, machine)
     prepared: dict[str, Prepared] = {}
     reasons: dict[str, str] = {}
@@ -298,7 +300,7 @@ def narrowed(study: Study, only: Sequence[str]) -> Study:
     for label in only:
         if label not in labels:
             raise UsageError(
-                f"is no figure or table of {study.name}",
+                f"is not a figure or table of {study.name}",
                 field="only",
                 value=label,
                 hint=closest(label, labels),
@@ -317,7 +319,7 @@ def run_path(folder: Path, name: str) -> Path:
 
 
 def request_of(path: Path | str) -> StudyRequest:
-    """The request that the study in a folder was begun with; UsageError where there is none."""
+    """The request that the study in a folder was started with; UsageError where there is none."""
     folder = Path(path)
     if not (folder / FILE).exists():
         what = wrong_kind(folder, "folder") or "is not the folder of a study (it has no study.json)"
@@ -328,7 +330,7 @@ def request_of(path: Path | str) -> StudyRequest:
     except UsageError as error:
         release = f"elbowroom {known.elbowroom}" if known.elbowroom else "another release"
         raise UsageError(
-            f"was begun by {release}, and elbowroom {__version__} does not know its {error.field} "
+            f"was started by {release}, and elbowroom {__version__} does not know its {error.field} "
             f"{error.value!r}",
             field="study",
             value=str(folder),
@@ -364,7 +366,7 @@ def _opened(request: StudyRequest, machine: Machine) -> StudyFolder:
     for name in SETTINGS:
         if getattr(before, name) != getattr(request, name):
             raise UsageError(
-                f"the study in {folder} was begun with {_shown(getattr(before, name))}",
+                f"the study in {folder} was started with {_shown(getattr(before, name))}",
                 field="paper" if name == "study" else name,
                 value=_shown(getattr(request, name)),
                 hint="continue it with --resume, or choose another folder with -o",
@@ -372,7 +374,7 @@ def _opened(request: StudyRequest, machine: Machine) -> StudyFolder:
     known = FOLDER_FORMAT.read(folder / FILE)
     check_same(
         difference(machine, known.machine, HARDWARE),
-        message=f"was begun on another machine ({known.machine.name})",
+        message=f"was started on another machine ({known.machine.name})",
         field="study",
         value=str(folder),
         hint="continue there, or choose another folder with -o",

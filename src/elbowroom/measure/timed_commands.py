@@ -38,7 +38,7 @@ def interleaved(
 ) -> Iterator[tuple[int, Arm]]:
     """(repetition, arm): every arm once in each repetition, in random order. `mirrored`: every second
     repetition has the order of the one before, reversed (ABBA of two arms), so that a linear drift cancels in
-    pairs. An arm that is there twice is its own placebo.
+    pairs. An arm that appears twice is its own placebo.
     """
     rng, order = random.Random(seed), list(arms)
     for repetition in range(repetitions):

@@ -195,7 +195,10 @@ def check_load(shape: Shape, load: Load) -> None:
         _within(shape, "copies.node", copy.node, shape.nodes, "NUMA node")
         if not (copy.demand > 0 and math.isfinite(copy.demand)):
             raise UsageError(
-                "is not a bandwidth", field="copies.demand", value=copy.demand, hint="give MB/s above 0"
+                "is not a bandwidth",
+                field="copies.demand",
+                value=copy.demand,
+                hint="give a positive number of MB/s",
             )
 
 

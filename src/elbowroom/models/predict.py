@@ -75,7 +75,7 @@ def chosen(document: Document, name: str | None) -> str:
                 hint="ask with --gpu, or fit a run of the plan model together with those of the accelerator",
             )
         if not names:
-            raise UsageError("there is no model in it", field="model", hint="fit it again: elbowroom fit RUN")
+            raise UsageError("it contains no model", field="model", hint="fit it again: elbowroom fit RUN")
         return names[0]
     if name not in names:
         raise UsageError(

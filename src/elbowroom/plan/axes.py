@@ -276,7 +276,7 @@ def due_messages(expansion: Expansion, period: float) -> Expansion:
 def _due(point: Point, period: float) -> Point:
     if point.pattern != "pingpong" or not point.workload.facts.beside_messages:
         raise UsageError(
-            f"is only valid for ping-pongs beside a kernel, and {point.id} is none",
+            f"is only valid for ping-pongs beside a kernel, and {point.id} is not one",
             field="message_period",
             value=period,
             hint="leave it out, or: elbowroom run sizes",

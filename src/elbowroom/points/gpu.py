@@ -265,9 +265,7 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
             )
         nodes = {node.number: node.memory for node in machine.nodes}
         if self.node >= 0 and self.node not in nodes:
-            raise UsageError(
-                "there is no such NUMA node", field="pinned_nodes", value=self.node, hint="see --dry-run"
-            )
+            raise UsageError("unknown NUMA node", field="pinned_nodes", value=self.node, hint="see --dry-run")
         memory = nodes.get(self.node) or machine.memory
         if memory and 2 * self.bytes > memory:
             raise UsageError(

@@ -114,7 +114,7 @@ class Applications(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         value = float(matches[-1]) if matches else math.nan
         if not (value > 0 and math.isfinite(value)):
             raise MachineError(
-                f"finds no time in the output of {name}: {printed.strip()[-200:] or 'nothing'}",
+                f"matches no time in the output of {name}: {printed.strip()[-200:] or 'nothing'}",
                 field="number",
                 value=pattern,
                 hint="fix the expression, with the seconds in its group",
@@ -145,7 +145,7 @@ def _check_number(name: str, number: str | None) -> None:
         groups = re.compile(number).groups
     except re.error as error:
         raise UsageError(
-            f"is no regular expression ({error})", field=field, value=number, hint="correct it"
+            f"is not a regular expression ({error})", field=field, value=number, hint="correct it"
         ) from error
     if groups != 1:
         raise UsageError(

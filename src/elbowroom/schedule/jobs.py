@@ -182,7 +182,7 @@ def _job(data: Mapping[str, Any], cluster: Cluster, where: str) -> ScheduledJob:
     for field in ("hours", "deadline", "half"):
         if not math.isfinite(getattr(job, field) or 0.0):
             raise UsageError(
-                f"is not a number in {named}", field=f"jobs.{field}", hint="give a number above 0"
+                f"is not a number in {named}", field=f"jobs.{field}", hint="give a positive number"
             )
     return job
 
@@ -200,7 +200,7 @@ def _node_hours(data: dict[str, Any], where: str) -> float | None:
     right = isinstance(value, int | float) and not isinstance(value, bool)
     if not right or not 0 < value < 1e12:
         raise UsageError(
-            f"is not an amount in {where}", field=field, value=str(value), hint="give one above 0"
+            f"is not an amount in {where}", field=field, value=str(value), hint="give a positive one"
         )
     return float(value)
 

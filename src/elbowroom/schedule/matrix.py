@@ -153,7 +153,7 @@ def _percent(cell: str, row: _MatrixLine, column: str, where: str, *, field: str
         raise _wrong(f"has no value {place}", where, "measure this pair, or predict it", field=field)
     value = float(cell.rstrip("%")) if _NUMBER.fullmatch(cell) else math.nan
     if not (value > 0 and math.isfinite(value)):
-        raise _wrong(f"has {cell[:40]!r} {place}", where, "give a number above 0, in percent", field=field)
+        raise _wrong(f"has {cell[:40]!r} {place}", where, "give a positive number, in percent", field=field)
     return value
 
 

@@ -80,7 +80,7 @@ def relax(groups: Sequence[Sequence[int]], costs: Sequence[float], members: int)
     )
     if solution.x is None:
         raise MachineError(
-            f"ended without an answer ({solution.message})", field="solver", hint="give fewer jobs"
+            f"ended without a result ({solution.message})", field="solver", hint="give fewer jobs"
         )
     return Relaxed(np.asarray(solution.x), float(solution.fun), np.asarray(solution.eqlin.marginals))
 
@@ -219,7 +219,7 @@ def parse_apart(text: str) -> tuple[Pair, ...]:
     for word in text.split(","):
         first, _, second = (part.strip() for part in word.partition(":"))
         if not first or not second or ":" in second:
-            raise UsageError("is no pair", field="apart", value=word, hint="write CG:CG,FT:IS")
+            raise UsageError("is not a pair", field="apart", value=word, hint="write CG:CG,FT:IS")
         pairs.append((first, second))
     return tuple(pairs)
 

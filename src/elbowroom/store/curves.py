@@ -193,7 +193,7 @@ class _CurvesReader(CsvReader):
                 f"is {self.headers[key][1]!r} on line {self.headers[key][0]}", key, value, "keep one", number
             )
         if not value or not value.isprintable():
-            raise self.error("says nothing that can be read", key, value, "give it a value", number)
+            raise self.error("has no readable value", key, value, "give it a value", number)
         self.headers.setdefault(key, (number, value))
 
     def _shape(self) -> Shape:
@@ -260,7 +260,7 @@ class _CurvesReader(CsvReader):
         for name in names:
             if name not in (*COLUMNS, *OPTIONAL):
                 hint = closest(name, (*COLUMNS, *OPTIONAL))
-                raise self.error("there is no such column", "columns", name, hint, number)
+                raise self.error("unknown column", "columns", name, hint, number)
             if names.count(name) > 1:
                 raise self.error("this column appears twice", "columns", name, "keep one", number)
         for name in COLUMNS:
@@ -323,7 +323,7 @@ class _CurvesReader(CsvReader):
             hint = "give MB/s like 12345.6, or leave the cell empty where nothing was measured"
             raise self.error("is not a number", field, text, hint, number)
         if float(text) <= 0:
-            hint = "a bandwidth is above 0 MB/s; leave the cell empty where nothing was measured"
+            hint = "a bandwidth is more than 0 MB/s; leave the cell empty where nothing was measured"
             raise self.error("is not positive", field, text, hint, number)
         if not LEAST <= float(text) <= LARGEST:
             hint = "give MB/s like 12345.6, or leave the cell empty where nothing was measured"

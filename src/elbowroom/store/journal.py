@@ -225,7 +225,7 @@ class Format(Generic[LineType, KeyType]):
                 raise _damage(path, number, str(error)) from error
             key = self.key(one)
             if key in keys:
-                raise _damage(path, number, f"{self.name(one)} is there twice")
+                raise _damage(path, number, f"{self.name(one)} appears twice")
             keys.add(key)
             decoded.append(one)
         return decoded, sound

@@ -143,7 +143,7 @@ def _is_cell(form: str, kind: int) -> bool:
     if kind == TETRAHEDRON[form]:
         return True
     if kind not in FLAT[form]:
-        raise ValueError(f"it has elements of type {kind}, which are no linear tetrahedra")
+        raise ValueError(f"it has elements of type {kind}, which are not linear tetrahedra")
     return False
 
 

@@ -118,11 +118,11 @@ def _check_gpu(path: Path, part: GpuPart) -> None:
         for field, length in (("shape", 3), ("tile", 2)):
             values = getattr(victim, field)
             if values and (len(values) != length or min(values) < 1):
-                raise _wrong(path, f"gpu.victims[{number}].{field}", None, f"is not {length} sizes above 0")
+                raise _wrong(path, f"gpu.victims[{number}].{field}", None, f"is not {length} positive sizes")
     for number, item in enumerate(part.measured):
         where = f"gpu.measured[{number}]"
         if not (0 < item.kept <= MOST_KEPT and 0 <= item.spread <= MOST_DISCREPANCY):
-            raise _wrong(path, f"{where}.kept", item.kept, "is not a share above 0 with a standard error")
+            raise _wrong(path, f"{where}.kept", item.kept, "is not a positive share with a standard error")
         try:
             check_case(item.case, part.sms)
         except UsageError as error:
@@ -147,7 +147,7 @@ def _check_load(path: Path, load: LoadPart, draws: int) -> None:
         message = f"{len(load.draws)} sets of parameters beside {draws} of FLOW's"
         raise _wrong(path, f"{where}.draws", None, message)
     if list(load.switches) != sorted({size for size in load.switches if size > 0}):
-        raise _wrong(path, f"{where}.switches", None, "are no rising sizes above 0")
+        raise _wrong(path, f"{where}.switches", None, "must be positive sizes in rising order")
     _check_rows(path, where, load, known - set(LINEAR))
 
 
@@ -172,7 +172,7 @@ def _check_columns(path: Path, where: str, part: FlowPart | LoadPart | GpuPart, 
             raise _wrong(path, f"{where}.{field}", None, message)
         for name, value in zip(part.names, row, strict=True):
             if name in above_zero and value <= 0:
-                raise _wrong(path, f"{where}.{field}", value, f"{name} is not above 0")
+                raise _wrong(path, f"{where}.{field}", value, f"{name} must be positive")
 
 
 def _at_least(path: Path, field: str, value: float, least: int) -> None:

@@ -62,7 +62,7 @@ class _StepsReader(CsvReader):
         columns = self.cells(number, line)
         for name in columns:
             if name not in COLUMNS:
-                raise self.error("there is no such column", "columns", name, closest(name, COLUMNS), number)
+                raise self.error("unknown column", "columns", name, closest(name, COLUMNS), number)
             if columns.count(name) > 1:
                 raise self.error("this column appears twice", "columns", name, "keep one", number)
         for name in NEEDED:

@@ -50,14 +50,16 @@ def core_frequencies(machine: Machine) -> str:
     """The permission to hold core frequencies constant."""
     if "core_frequency" in machine.permitted:
         return ""
-    return machine.refused.get("core_frequency", "core frequencies cannot be held constant here")
+    return machine.refused.get("core_frequency", "core frequencies cannot be held constant on this machine")
 
 
 def uncore_frequencies(machine: Machine) -> str:
     """The permission to hold uncore frequencies constant."""
     if "uncore_frequency" in machine.permitted:
         return ""
-    return machine.refused.get("uncore_frequency", "uncore frequencies cannot be held constant here")
+    return machine.refused.get(
+        "uncore_frequency", "uncore frequencies cannot be held constant on this machine"
+    )
 
 
 def some_frequencies(machine: Machine) -> str:

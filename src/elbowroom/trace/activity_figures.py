@@ -151,8 +151,8 @@ def _middles(over_time: ActivityOverTime) -> tuple[float, ...]:
 def _task_figure(over_time: ActivityOverTime) -> Figure:
     ends = tuple((place + 1) * over_time.bin_ns / _SECOND for place in range(len(over_time.running)))
     curves: tuple[tuple[str, Hue, tuple[int, ...] | None], ...] = (
-        ("submitted, not begun", "black", over_time.submitted),
-        ("ready, not begun", "blue", over_time.ready),
+        ("submitted, not started", "black", over_time.submitted),
+        ("ready, not started", "blue", over_time.ready),
         ("running", "red", over_time.running),
     )
     return Figure(

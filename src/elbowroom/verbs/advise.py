@@ -115,7 +115,7 @@ class Advise(Verb):
         """UsageError for options that do not go together, or not with a job of an accelerator."""
         if accelerator:
             names = ("model_name", "collectives", "verify", *self._of_verification)
-            self._refuse(names, "is not there for a job of an accelerator", "leave it out")
+            self._refuse(names, "does not apply to accelerator jobs", "leave it out")
             _check_out(self.out, (".json", *TUNER), "a file for NCCL's tuner (.conf, .csv)")
             return
         if not self.verify:

@@ -66,7 +66,7 @@ def print_advice(advice: Advice | GpuAdvice) -> None:
         return
     print_wrapped(shape_line(advice.machine), style="bold")
     left = sum(advice.left_out.values())
-    others = f"; {left} more cannot be answered" if left else ""
+    others = f"; {left} more cannot be predicted" if left else ""
     print_wrapped(f"{advice.job.name}: {advice.considered} setups compared by {advice.name}{others}")
     for reason, count in advice.left_out.items():
         print_wrapped(f"- {count}: {reason}", indent="  ")

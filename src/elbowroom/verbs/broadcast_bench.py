@@ -42,7 +42,7 @@ def _sizes(text: str, field: str) -> tuple[int, ...]:
 
 
 class BenchBroadcasts(Verb):
-    """Measure broadcasts beside MPI_Bcast, MPI_Ibcast and a loop of sends.
+    """Compare broadcasts with MPI_Bcast, MPI_Ibcast and a loop of sends.
 
     Prints the time until the last recipient has the data. All take turns, repetition by repetition.
     """

@@ -52,10 +52,12 @@ WORTH = 0.98
 class NetworkOptions(Options):
     """A simulated network."""
 
-    bandwidth: str | None = option(f"Of each node's link, in each direction; default: {BANDWIDTH}.", "RATE")
-    latency: str | None = option(f"Of each node's link; default: {LATENCY}.", "TIME")
+    bandwidth: str | None = option(
+        f"Bandwidth of each node's link in each direction; default: {BANDWIDTH}.", "RATE"
+    )
+    latency: str | None = option(f"Latency of each node's link; default: {LATENCY}.", "TIME")
     overhead: str | None = option(
-        "Of a rank for each message that it sends or receives; default: none.", "TIME"
+        "Time of a rank for each message that it sends or receives; default: none.", "TIME"
     )
 
     def network(self, overhead: str | None = None) -> Network:
@@ -92,15 +94,19 @@ class SimulateBroadcast(Verb):
     nodes: int | None = option("The same, with the root among them.")
     size: int = option("Bytes of the data.", "SIZE", default="429KiB", parse=parse_size)
     links: NetworkOptions = included(NetworkOptions)
-    network: Path | str | None = option("These three from a file of `broadcast tune -o`.")
+    network: Path | str | None = option(
+        "Bandwidth, latency and overhead, from a file that `broadcast tune -o` wrote."
+    )
     tree: str = option(KINDS, "KIND", default="binomial")
     segment: int | None = option(SEGMENTS, "SIZE", parse=parse_size)
     window: int | None = option("Bytes in flight from a rank; default: 128 KiB.", "SIZE", parse=parse_size)
     platform: str = option("star, fat-tree, or a platform file of SimGrid.", "NAME", default="star")
-    racks: int | None = option("Of the fat tree; default: 4.")
-    uplink: str | None = option("From each rack to the switch that joins them; default: 12GB/s.", "RATE")
+    racks: int | None = option("Number of racks of the fat tree; default: 4.")
+    uplink: str | None = option(
+        "Bandwidth from each rack to the switch that joins the racks; default: 12GB/s.", "RATE"
+    )
     order: str = option(
-        "Of ranks on the fat tree: rank, shuffled, or rack (shuffled, and the racks are known).",
+        "Order of the ranks on the fat tree: rank, shuffled, or rack (shuffled, and the racks are known).",
         "ORDER",
         default="rank",
     )
@@ -132,7 +138,10 @@ class SimulateBroadcast(Verb):
         if racks and self.platform != "fat-tree":
             name = next(iter(racks))
             raise UsageError(
-                "is of a fat tree only", field=name, value=getattr(self, name), hint="add --platform fat-tree"
+                "is only valid with --platform fat-tree",
+                field=name,
+                value=getattr(self, name),
+                hint="add --platform fat-tree",
             )
         return BroadcastRequest(
             recipients=self._recipients(),
@@ -253,7 +262,7 @@ def _parse_counts(text: str, field: str) -> tuple[int, ...]:
     for word in words:
         if not (word.isascii() and word.isdigit() and len(word) < 9 and 1 <= int(word) <= MOST_RECIPIENTS):
             raise UsageError(
-                f"are no numbers between 1 and {MOST_RECIPIENTS}",
+                f"are not numbers between 1 and {MOST_RECIPIENTS}",
                 field=field,
                 value=text,
                 hint="for instance 3,7,38",
@@ -262,7 +271,7 @@ def _parse_counts(text: str, field: str) -> tuple[int, ...]:
 
 
 class TuneBroadcasts(Verb):
-    """Find the tree, segment and window of the least predicted time.
+    """Find the tree, segment and window with the least predicted time.
 
     By a model of the network (`elbowroom help broadcast`), which `auto` uses, too. Its parameters are given,
     or fitted to measured broadcasts.
@@ -275,7 +284,7 @@ class TuneBroadcasts(Verb):
         NetworkOptions,
         own={
             "overhead": {
-                "help": f"Of a rank for each message that it sends or receives; default: {OVERHEAD}."
+                "help": f"Time of a rank for each message that it sends or receives; default: {OVERHEAD}."
             }
         },
     )

@@ -75,15 +75,13 @@ class MeasurePairs(Verb):
 
     apps: Path | str = argument(metavar="APPS.toml")
     out: Path | str | None = option(
-        "Where times and the matrix are written; new.", "FOLDER", spelled="-o --out", positional=True
+        "New folder for the times and the matrix.", "FOLDER", spelled="-o --out", positional=True
     )
     repetitions: int = option("Repetitions.", "N", spelled="--repeat", default=3, type=REPEAT)
     resume: bool = option("Continue a measurement that was stopped, in FOLDER.")
     dry_run: bool = dry_run_option("Print the commands and how many runs; start nothing.")
-    timeout: float | None = timeout_option(
-        "Longest time of a run, or of two beside each other; default: none."
-    )
-    seed: int = option("Of order and starts.", default=1, type=click.IntRange(min=0))
+    timeout: float | None = timeout_option("Time limit of a run, or of two that run together; default: none.")
+    seed: int = option("Seed of the order and of the starts.", default=1, type=click.IntRange(min=0))
     curve: Path | str | None = option("NIC of the forecast, by `profile calibrate -o`.")
     tell: Callable[[str], object] = chatter
 
@@ -337,7 +335,7 @@ class CalibrateForJobs(Verb):
         source = open(self.run)
         if source.machine.virtual:
             raise UsageError(
-                "is of a virtual machine",
+                "was made for a virtual machine",
                 field="run",
                 value=str(source.path),
                 hint=f"measure it here: {_RUN}",
@@ -349,7 +347,7 @@ class CalibrateForJobs(Verb):
         shape, own = layout_of(source.machine).shape, layout_of(machine).shape
         check_same(
             difference(shape, own, SHAPE),
-            message="is of another machine",
+            message="was made for another machine",
             field="run",
             value=str(source.path),
             hint=f"measure it here: {_RUN}",

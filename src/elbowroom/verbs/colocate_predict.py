@@ -87,7 +87,7 @@ class PredictColocation(Verb):
         "What JOB reuses on a node, and how fast: cg=20MiB@30GB/s.", "JOB=SIZE@RATE"
     )
     llc: str | None = option("Last-level cache that jobs share; default: the profiled host's.", "SIZE")
-    seed: int = option("Of the offsets.", default=0, type=click.IntRange(min=0))
+    seed: int = option("Seed of the offsets.", default=0, type=click.IntRange(min=0))
     out: str | Path | None = out_option(Output(".csv"), "Write it for `schedule --matrix`.", "M.csv")
     offsets: int = 32
 

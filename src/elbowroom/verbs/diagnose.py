@@ -49,13 +49,13 @@ class Diagnose(Verb):
         "The job, for `elbowroom advise`; default: job.toml in the profile's folder.",
         "JOB.toml",
     )
-    profile: str | None = option("Take this profile; run no program.", "P")
-    profile_out: str | None = option("Folder of the profile; new. Default: runs/diagnose-DATE.", "P")
+    profile: str | None = option("Use this profile instead of running a program.", "P")
+    profile_out: str | None = option("New folder for the profile. Default: runs/diagnose-DATE.", "P")
     model: str | None = option(
         "Model of this machine. Default: the newest in runs/ that suits; else it is measured.", "M.json"
     )
     budget: float = option(
-        "Time for measuring a model, where there is none.",
+        "Time for measuring a model if none exists.",
         "TIME",
         default="2min",
         type=DURATION,

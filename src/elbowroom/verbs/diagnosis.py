@@ -63,7 +63,7 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
     inside it.
     """
 
-    recognised_by: Literal["marks", "pattern"] = msgspec.field(name="found_by")
+    recognised_by: Literal["marks", "pattern"]
     count: int
     node: str
     ranks: int
@@ -139,8 +139,8 @@ def diagnose(
     in runs/, else it is measured now, in at most `budget` seconds; `exit_code`: of the program; `again`: the
     command that continues the diagnosis, for who stops it.
 
-    UsageError where the profile has no steps or no communication, the model is of another machine, or the
-    job leaves nothing to choose; MachineError where no model could be measured.
+    UsageError where the profile has no steps or no communication, the model is of another machine, or the job
+    leaves nothing to choose; MachineError where no model could be measured.
     """
     known = options if isinstance(options, ProfiledProgram) else msgspec.convert(options, ProfiledProgram)
     if known.verify is not None:
@@ -343,7 +343,7 @@ def _wanted_cores(ranks: int, options: ProfiledProgram) -> tuple[int | None, lis
         return options.cores, []
     threads = os.environ.get("OMP_NUM_THREADS", "")
     if threads.isdecimal() and int(threads) > 1:
-        note = f"OMP_NUM_THREADS is {threads}: so many threads of each of the {ranks} ranks are assumed."
+        note = f"OMP_NUM_THREADS is {threads}: that many threads of each of the {ranks} ranks are assumed."
         return int(threads) * ranks, [note]
     return None, []
 
@@ -402,7 +402,7 @@ def choices_of_command(command: str) -> tuple[str, ...]:
         ) from error
     unknown = sorted(named - set(CHOICES))
     if unknown or not named:
-        problem = f"names {{{unknown[0]}}}, which is no choice of a job" if unknown else "names no choice"
+        problem = f"names {{{unknown[0]}}}, which is not a choice of a job" if unknown else "names no choice"
         raise UsageError(
             problem,
             field="verify",

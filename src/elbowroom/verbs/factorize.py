@@ -55,9 +55,9 @@ class Factorize(Verb):
         "Times of the kernels (factorizations-inline times); default: measured."
     )
     links: NetworkOptions = included(NetworkOptions)
-    tree: str = option("Of the broadcasts; none: without.", "KIND", default="binomial")
+    tree: str = option("Tree of the broadcasts; none: without broadcasts.", "KIND", default="binomial")
     segment: int | None = option(SEGMENTS, "SIZE", parse=parse_size)
-    priorities: bool = option("All tasks are alike.", spelled="--no-priorities", default=True)
+    priorities: bool = option("Give all tasks the same priority.", spelled="--no-priorities", default=True)
     early: bool = option(
         "Readers start when their data are forwarded.", spelled="--wait-released", default=True
     )

@@ -46,7 +46,7 @@ class Fit(Verb):
     )
     kernel: str | None = option("Computing kernel, if the run has several.", "KERNEL")
     size: int | None = option("Message size, if the run has several: 64MB.", "SIZE", parse=parse_size)
-    sms: int | None = option("SMs of the accelerator, if its runs do not say it.")
+    sms: int | None = option("Number of SMs of the accelerator, if its runs do not record it.")
     computing: Callable[[FitData], Sequence[LoadRow]] | None = None
     store_factor: StoreFactor | None = None
 
@@ -91,7 +91,7 @@ fit = function_of(Fit)
 
 
 class Evaluate(Verb):
-    """Compute the mean errors of models on a run, beside those of naive models.
+    """Compute the mean errors of models on a run, and those of naive models.
 
     The table has the form of Table 6.1 of Swartvagher's thesis: communication and computation, on the
     placements that the threshold model is calibrated on (samples) and on the others. Of a run of an

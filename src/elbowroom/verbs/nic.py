@@ -13,7 +13,7 @@ from elbowroom.quantities import parse_bandwidth, parse_cores
 from elbowroom.verbs.declaration import Options, Verb, command_argument, dry_run_option, option
 
 _RANKS, _NODES, _NAME = (
-    "Of an emulated node; default: 1.",
+    "Ranks on each emulated node; default: 1.",
     "Emulated nodes of this job's ranks; default: 0,1,2 …",
     "Jobs of the same name share the nodes; default: none does.",
 )
@@ -35,7 +35,10 @@ class EmulatedNicOptions(Options):
         for field in ("ranks_per_node", "nic_nodes", "nic_name"):
             if self.nic is None and getattr(self, field) is not None:
                 raise UsageError(
-                    "is of an emulated NIC", field=field, value=getattr(self, field), hint="give --nic 50MB/s"
+                    "is only valid with an emulated NIC",
+                    field=field,
+                    value=getattr(self, field),
+                    hint="give --nic 50MB/s",
                 )
         return self.nic
 
@@ -64,7 +67,7 @@ class NicRun(Verb):
     has_document = False
 
     command: tuple[str, ...] = command_argument()
-    bandwidth: str = option("Of each direction of a node: 50MB/s.", "RATE", required=True)
+    bandwidth: str = option("Bandwidth of each node's NIC in each direction: 50MB/s.", "RATE", required=True)
     ranks_per_node: int | None = option(_RANKS, "N", type=_MOST)
     nodes: str | None = option(_NODES, "LIST")
     nic_name: str | None = option(_NAME, "NAME", spelled="--name")

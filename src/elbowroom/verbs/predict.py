@@ -55,7 +55,7 @@ class CaseOptions(Options):
         "With --gpu: where the mover moves data.",
         type=click.Choice(["h2d", "d2h", "both", "d2d", "hbm", "host"]),
     )
-    pace: float | None = option("With --gpu: the most that the mover moves.", "MB/s")
+    pace: float | None = option("With --gpu: highest bandwidth of the mover.", "MB/s")
     buffer_node: int | None = option("With --gpu: NUMA node of the pinned buffer.", "NODE")
     first: First | None = option(
         "With --gpu: which side starts first.", type=click.Choice(["victim", "mover"])
@@ -75,7 +75,9 @@ class CaseOptions(Options):
         if self.mover is None:
             raise UsageError("is needed with --gpu", field="mover", hint="add --mover copy, or sm_copy")
         if self.sms is not None and self.sms < 1:
-            raise UsageError("is no number of SMs", field="sms", value=self.sms, hint="ask for 1 or more")
+            raise UsageError(
+                "is not a valid number of SMs", field="sms", value=self.sms, hint="ask for 1 or more"
+            )
         return DeviceCase(
             victim=self.gpu,
             mover=self.mover,

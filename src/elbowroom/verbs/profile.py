@@ -80,7 +80,7 @@ class RecordProfile(Verb):
 
     command: Sequence[str] = command_argument()
     out: Path | str = option(
-        "Folder of the profile; new.", "P", spelled="-o --out", default="profile", positional=True
+        "New folder for the profile.", "P", spelled="-o --out", default="profile", positional=True
     )
     records: int = option("Records that each process keeps, the latest (32 B each).", default=1 << 20)
     mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")

@@ -41,9 +41,11 @@ class CalibrateNic(Verb):
     saves = True
 
     sizes: Sequence[int] = option(
-        "Of the messages.", "LIST", default="1KiB,16KiB,256KiB,4MiB", parse=parse_sizes, positional=True
+        "Message sizes.", "LIST", default="1KiB,16KiB,256KiB,4MiB", parse=parse_sizes, positional=True
     )
-    ranks: int | None = option("Of all nodes; default: one for each core.", "N", type=click.IntRange(min=2))
+    ranks: int | None = option(
+        "Ranks on all nodes together; default: one for each core.", "N", type=click.IntRange(min=2)
+    )
     emulation: EmulatedNicOptions = included(EmulatedNicOptions)
     repeat: int = option("Repetitions.", "N", default=5, type=REPEAT)
     launching: Launching = included(Launching, own={"launcher": launcher_help()})
@@ -112,7 +114,7 @@ class CalibrateNic(Verb):
             table.add_row(where, str(row.senders), format_size(row.size), number(row.bandwidth), spread)
         console().print(table)
         if result.curve is None:
-            print_wrapped("All ranks are on one node: there is no curve of its NIC.", style="yellow")
+            print_wrapped("All ranks are on one node: there is not a curve of its NIC.", style="yellow")
         else:
             print_wrapped(f"A message takes {number(result.curve.latency * 1e6)} µs from node to node.")
 

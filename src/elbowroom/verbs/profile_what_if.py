@@ -32,15 +32,15 @@ class PredictChanges(Verb):
         "Model of its machine; default: the newest in runs/.", "M.json", positional=True
     )
     fewer_cores: int | None = option(
-        "So many computing cores less on a node; default: 1.", "N", type=click.IntRange(min=1)
+        "Number of computing cores to remove on a node; default: 1.", "N", type=click.IntRange(min=1)
     )
     program: ProfiledProgram = included(
         ProfiledProgram,
         only=("cores", "comp_node", "comm_node", "communication_threads"),
         own={
             "cores": {"help": "Cores that compute on a node now."},
-            "comp_node": {"help": "Of computations' data now."},
-            "comm_node": {"help": "Of messages' data now."},
+            "comp_node": {"help": "Present NUMA node of the computation's data."},
+            "comm_node": {"help": "Present NUMA node of the message buffers."},
         },
     )
     curve: Path | str | None = option("NIC by `profile calibrate -o`; default: from the profile.")

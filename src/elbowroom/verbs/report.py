@@ -125,7 +125,7 @@ class Export(_WriteFiles):
 
         endings = (".json",) if self.kind == PENALTIES else ENDINGS.get(self.kind)
         if endings:
-            wrong = f"is no name of a file of the format {self.kind}"
+            wrong = f"is not a file name of the format {self.kind}"
             check_ending(self.out, endings, bare=True, wrong=wrong)
         if self.kind == PENALTIES:
             return [export_penalties(load_model(self.path), self.out)]

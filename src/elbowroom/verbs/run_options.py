@@ -105,8 +105,8 @@ class ProfiledProgram(Options):
 
     name: str | None = None
     cores: int | None = option("Cores that compute on a node.", "N", type=click.IntRange(min=1))
-    comp_node: int = node_option("Of computations' data.")
-    comm_node: int = node_option("Of messages' data.")
+    comp_node: int = node_option("NUMA node of the computation's data.")
+    comm_node: int = node_option("NUMA node of the message buffers.")
     communication_threads: bool = option("Other threads of a rank compute while its messages are pending.")
     verify: str | None = option('Measure the gain: "./app --threads {cores}".', "CMD")
     number: str | None = option(

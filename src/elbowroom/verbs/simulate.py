@@ -201,7 +201,7 @@ def _counts(node: SimulatedNode, cores: Sequence[int] | None) -> tuple[int, ...]
     for n in cores:
         if not 1 <= n <= most:
             raise UsageError(
-                f"{node.shape.name} has not that many cores on its first socket",
+                f"{node.shape.name} does not have that many cores on its first socket",
                 field="cores",
                 value=n,
                 hint=f"1 to {most}",

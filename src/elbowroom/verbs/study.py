@@ -60,7 +60,7 @@ class StudyPaper(Verb):
         "Start each program anew K times, each with its share of N.", "K", type=REPEAT
     )
     turbo: str | None = option(
-        "Set turbo so during runs about frequencies.", type=click.Choice(["on", "off"])
+        "Turbo setting during runs about frequencies.", type=click.Choice(["on", "off"])
     )
     governor: str | None = option("Set this governor during runs about frequencies.", "NAME")
     budget: float | None = option("Time for all runs together: 30min, 4h.", "TIME", type=DURATION)

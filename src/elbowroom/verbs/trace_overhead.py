@@ -159,7 +159,7 @@ class MeasureOverhead(Verb):
             )
         if any(THREADS in word for word in self.command) and not self.threads:
             raise UsageError(
-                "stands in the command without numbers", field="threads", hint="add --threads 1,2"
+                "is used in the command, but --threads is missing", field="threads", hint="add --threads 1,2"
             )
 
     def planned_starts(self) -> Iterator[PlannedStart]:

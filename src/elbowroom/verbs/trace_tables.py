@@ -63,7 +63,7 @@ def _bins(stat: Stat) -> int:
 def print_activity(shown: ActivityOverTime, *, trusted: bool) -> None:
     """Counts, and utilisation and imbalance of the whole trace."""
     if not trusted:
-        print_wrapped("Its times cannot be trusted: elbowroom trace check says why.", style="bold yellow")
+        print_wrapped("Its times cannot be trusted: see elbowroom trace check.", style="bold yellow")
     table = new_table("", ">")
     table.show_header = False
     rows = [
@@ -74,7 +74,7 @@ def print_activity(shown: ActivityOverTime, *, trusted: bool) -> None:
     ]
     for name, counts in (("submitted", shown.submitted), ("ready", shown.ready)):
         most = "n/a: not recorded" if counts is None else str(max(counts))
-        rows.append((f"- most {name}, not begun", most if shown.tasks else "n/a: no tasks"))
+        rows.append((f"- most {name}, not started", most if shown.tasks else "n/a: no tasks"))
     for name, value in (
         ("utilisation of the workers", shown.whole_utilisation),
         ("imbalance (busiest / mean - 1)", shown.whole_imbalance),
@@ -187,7 +187,7 @@ def span_text(values: Sequence[float]) -> str:
 def print_rest(count: int, what: str) -> None:
     """How many more there are than are printed."""
     if count > MANY:
-        print_wrapped(f"... and {count - MANY} more {what} (--json tells all)")
+        print_wrapped(f"... and {count - MANY} more {what} (all are in --json)")
 
 
 def time_text(nanoseconds: float | None) -> str:

@@ -330,8 +330,8 @@ def checked(definition: Definition) -> Definition:
     for effect in definition.effects:
         if (fault := wrong(effect)) is not None:
             key, value = fault
-            hint = "give pairs [x, value] with rising x; comm and comp are shares above 0"
-            raise UsageError("is no curve", field=f"effects.{key}", value=value, hint=hint)
+            hint = "give pairs [x, value] with rising x; comm and comp are positive shares"
+            raise UsageError("is not a curve", field=f"effects.{key}", value=value, hint=hint)
     _check_side(definition.local, "local", definition.cores_per_socket)
     if definition.remote is not None:
         _check_side(definition.remote, "remote", definition.cores_per_socket)
@@ -363,7 +363,10 @@ def _check_side(p: Parameters, side: str, cores: int) -> None:
         value = getattr(p, name)
         if not (value > 0 and math.isfinite(value)):
             raise UsageError(
-                "is not a bandwidth", field=f"{side}.{name}", value=value, hint="give MB/s above 0"
+                "is not a bandwidth",
+                field=f"{side}.{name}",
+                value=value,
+                hint="give a positive number of MB/s",
             )
     for name in ("n_par_max", "n_seq_max"):
         n = getattr(p, name)

@@ -355,7 +355,7 @@ def refuse_case(gpu: Gpu, host: HostMachine, case: Mapping[str, Any]) -> str:
     try:
         sides = list(sides_of(case).values())
         if held(sides) >= gpu.sms:
-            return f"{held(sides)} SMs are to be held, and {gpu.name} has {gpu.sms}"
+            return f"{held(sides)} SMs would be held, but {gpu.name} has {gpu.sms}"
         for side in sides:
             if side.kind == "gemm" and not product_fits(gpu, side, sides):
                 return "no SMs are left that a product fits on; hold fewer SMs"

@@ -91,7 +91,7 @@ def check_situation(shape: Shape, situation: Situation) -> None:
     ):
         if not 0 <= n <= most:
             raise UsageError(
-                f"{shape.name} has not that many cores there", field=field, value=n, hint=f"0 to {most}"
+                f"{shape.name} does not have that many cores there", field=field, value=n, hint=f"0 to {most}"
             )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from elbowroom import api
-from elbowroom.advise.advice import Advice, Choice
+from elbowroom.advise.advice import ADVICE_FORMAT, Advice, Choice
 from elbowroom.advise.advisor import advise
 from elbowroom.advise.job import of_data
 from elbowroom.advise.setups import setups
@@ -54,13 +54,21 @@ def choice(found: Advice, axis: str) -> Choice:
 
 def test_fewer_cores_are_advised_where_all_of_them_leave_communication_too_little(henri: Document) -> None:
     found = asked(henri)
-    assert found.sure
+    assert found.significant
     assert 6 <= found.advised.setup.cores < 18
     assert found.gain.low > 0.01
     assert found.now.l_comm > found.advised.l_comm + 0.05
     assert found.sentence.startswith("Change cores: ")
     assert "instead of 18 computing cores: " in choice(found, "cores").reason
     assert "communication keeps" in choice(found, "cores").reason
+
+
+def test_advice_with_the_keys_of_the_first_release_is_read(henri: Document, tmp_path: Path) -> None:
+    given = asked(henri)
+    path = tmp_path / "advice.json"
+    ADVICE_FORMAT.write(path, given)
+    path.write_text(path.read_text().replace('"significant"', '"sure"'))
+    assert ADVICE_FORMAT.read(path) == given
 
 
 def test_the_advised_setup_is_the_best_of_all_but_for_what_is_not_sure(henri: Document) -> None:
@@ -78,14 +86,14 @@ def test_every_change_surely_gains(henri: Document) -> None:
     for item in found.changes:
         assert item.back is not None
         assert item.back.low > 0
-        assert item.sure
+        assert item.significant
 
 
 def test_what_does_not_surely_gain_stays_and_says_by_how_much_it_might(henri: Document) -> None:
     calm = {"comp_bytes": "3GB", "comm_bytes": "1MB"}
     found = asked(henri, step=calm, now={"cores": 6}, may={"cores": [6], "comm_node": [0, 1]})
     assert not found.changes
-    assert not found.sure
+    assert not found.significant
     assert found.advised == found.now
     assert found.sentence.startswith("No advice: no change gains significantly")
     stays = choice(found, "comm_node")

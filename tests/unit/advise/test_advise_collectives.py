@@ -55,7 +55,7 @@ def test_the_policy_that_hides_the_collective_is_advised() -> None:
     assert advised(found) == ("nonblocking", "thread")
     assert found.now.collective == pytest.approx(0.01)
     assert found.advised.collective == pytest.approx(0.01 * (1 - 0.91))
-    assert found.sure
+    assert found.significant
     saved = found.now.total.value - found.advised.total.value
     assert saved == pytest.approx(0.01 * 0.91, rel=1e-6)
     assert any("10 ms" in choice.reason for choice in found.changes)

@@ -288,7 +288,7 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
 
 
 BAD_COMMANDS = {
-    "./app {core}": "names {core}, which is no choice",
+    "./app {core}": "names {core}, which is not a choice",
     "./app 4": r"does not say {cores}, which the advice changes",
     "./app {cores": "has braces that do not close",
     "/nowhere/app {cores}": "cannot be started",

@@ -51,7 +51,7 @@ def changed(found: Advice, **axes: Any) -> Advice:
     """As if another setup had been advised."""
     setup = msgspec.structs.replace(found.now.setup, **axes)
     return msgspec.structs.replace(
-        found, advised=msgspec.structs.replace(found.advised, setup=setup), sure=True
+        found, advised=msgspec.structs.replace(found.advised, setup=setup), significant=True
     )
 
 

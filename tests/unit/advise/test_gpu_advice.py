@@ -38,25 +38,25 @@ def test_a_copy_engine_is_advised_in_the_place_of_many_sms() -> None:
     given = advice(now={"way": "sm_copy", "sms": 20})
     assert given.advised.setup.way == "copy"
     assert given.gain is not None
-    assert given.sure
+    assert given.significant
     assert given.gain.low > 0.1
 
 
 def test_a_setup_that_nothing_surely_beats_is_kept() -> None:
     given = advice(now={"way": "copy"})
     assert given.advised.setup == GpuSetup(way="copy")
-    assert not given.sure
+    assert not given.significant
     assert "Keep the present setup" in given.sentence
 
 
 def test_numbers_of_sms_that_were_measured_are_told_apart() -> None:
     few = answer(advice(ways=["sm_copy"], sms=[4, 20]), "sms")
-    assert (few.advised, few.sure, few.alike) == (4, True, ())
+    assert (few.advised, few.significant, few.alike) == (4, True, ())
 
 
 def test_numbers_of_sms_that_the_model_cannot_tell_apart_make_no_difference() -> None:
     vague = answer(advice(ways=["sm_copy"], sms=[4, 12]), "sms")
-    assert not vague.sure
+    assert not vague.significant
     assert vague.alike == (12,)
     assert "no difference" in vague.reason
 
@@ -64,14 +64,14 @@ def test_numbers_of_sms_that_the_model_cannot_tell_apart_make_no_difference() ->
 def test_stores_of_sms_to_the_host_lose_to_a_copy_engine() -> None:
     given = advice(moves="d2h", pace_mb_s=0, ways=["copy", "sm_copy"], sms=[4, 8])
     way = answer(given, "way")
-    assert (way.advised, way.sure) == ("copy engine", True)
+    assert (way.advised, way.significant) == ("copy engine", True)
     assert way.gain.low > 0.2
 
 
 def test_the_buffer_is_advised_where_copies_are_faster() -> None:
     given = advise_gpu(document(two_node_part()), job(moves="d2h", bytes=5e8, pace_mb_s=0, ways=["copy"]))
     node = answer(given, "node")
-    assert (node.advised, node.sure) == (0, True)
+    assert (node.advised, node.significant) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,9 @@ def test_runs_without_an_accelerator_have_no_model_of_one() -> None:
     ("points", "sms", "message"),
     [
         ([], 100, "only valid with runs of an accelerator"),
-        ([idle(4, 0.9)], None, "do not say how many SMs"),
-        (POINTS, 1, "is no number of SMs"),
-        ([idle(4, 0.9, sms=100.0), idle(8, 0.9, sms=132.0)], None, "do not say how many SMs"),
+        ([idle(4, 0.9)], None, "do not record the number of SMs"),
+        (POINTS, 1, "is not a valid number of SMs"),
+        ([idle(4, 0.9, sms=100.0), idle(8, 0.9, sms=132.0)], None, "do not record the number of SMs"),
     ],
 )
 def test_a_number_of_sms_that_cannot_be_is_refused(points: Any, sms: int | None, message: str) -> None:

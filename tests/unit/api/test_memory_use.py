@@ -160,7 +160,7 @@ def test_what_is_no_rate_is_refused(text: str) -> None:
 
 
 def test_a_job_is_stated_once(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="names a job twice"):
+    with pytest.raises(UsageError, match="names the same job twice"):
         parse_uses(("a=1GB/s", "a=2GB/s"), (), ("a",))
     with pytest.raises(UsageError, match="is none of the jobs"):
         parse_uses((), ("b=1MiB@0",), ("a",))

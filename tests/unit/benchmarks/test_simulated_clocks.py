@@ -48,7 +48,7 @@ def test_all_points_are_better_than_two_barriers_and_the_outcome_is_the_seeds(fo
     assert found.best.p95_ns < found.methods[0].p95_ns
     assert found.best.tachyons == 0
     assert (found.rounds, found.comparisons, found.points) == (2, 31, 93)
-    assert found.told_wrong >= found.rejected > 0
+    assert found.corrupted >= found.rejected > 0
     assert found == clocks_of.simulate(4, seconds=300, bad=0.1, seed=3)
     assert found != clocks_of.simulate(4, seconds=300, bad=0.1, seed=4)
 

@@ -67,7 +67,7 @@ def row(ranks: int, size: int, median: float) -> MeasuredBroadcast:
     ],
 )
 def test_rows_that_do_not_tell_all_parameters_are_refused(rows: list[MeasuredBroadcast]) -> None:
-    with pytest.raises(UsageError, match="do not tell latency, overhead and bandwidth"):
+    with pytest.raises(UsageError, match="do not determine latency, overhead and bandwidth"):
         fit_network(rows)
 
 

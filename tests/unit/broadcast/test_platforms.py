@@ -145,5 +145,5 @@ def test_priorities_are_a_word_or_numbers() -> None:
     assert parse_priorities("rising", 3) == (1, 2, 3)
     assert parse_priorities("equal", 3) == ()
     assert parse_priorities("3,0,1", 3) == (3, 0, 1)
-    with pytest.raises(UsageError, match="are no priorities"):
+    with pytest.raises(UsageError, match="are not valid priorities"):
         parse_priorities("3,-1", 2)

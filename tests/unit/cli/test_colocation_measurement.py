@@ -95,8 +95,8 @@ def test_a_dry_run_starts_nothing(capfd: pytest.CaptureFixture[str], tmp_path: P
     ("command", "code", "reason"),
     [
         ("exit 7", 1, "exit code 7"),
-        ("echo nothing", 1, "finds no time in the output of a: nothing"),
-        ("echo seconds -1", 1, "finds no time"),
+        ("echo nothing", 1, "matches no time in the output of a: nothing"),
+        ("echo seconds -1", 1, "matches no time"),
     ],
 )
 def test_a_program_that_fails_or_prints_no_time_is_named(

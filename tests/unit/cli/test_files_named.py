@@ -49,16 +49,16 @@ def test_every_output_refuses_a_file_of_a_format_that_the_command_does_not_write
     [
         (
             ["-o", "x.xlsx"],
-            "out 'x.xlsx': is no name of a file of the format parquet; end the name in .parquet",
+            "out 'x.xlsx': is not a file name of the format parquet; end the name in .parquet",
         ),
-        (["-o", "x.csv"], "is no name of a file of the format parquet"),
+        (["-o", "x.csv"], "is not a file name of the format parquet"),
         (
             ["--format", "csv", "-o", "x.parquet"],
-            "is no name of a file of the format csv; end the name in .csv",
+            "is not a file name of the format csv; end the name in .csv",
         ),
         (
             ["--format", "junit", "-o", "x.json"],
-            "is no name of a file of the format junit; end the name in .xml",
+            "is not a file name of the format junit; end the name in .xml",
         ),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_job_of_an_accelerator_is_advised(model: str, capfd: Any) -> None:
     assert "Use a copy engine" in text
     assert "NUMA node of the pinned buffer: n/a" in text
     found = msgspec.json.decode(printed(capfd, "advise", model, "--job", str(JOB), "--json"), type=GpuAdvice)
-    assert found.sure
+    assert found.significant
 
 
 @pytest.mark.parametrize("name", ["advice.json", "nccl_tuner.conf"])

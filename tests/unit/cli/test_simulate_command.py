@@ -103,9 +103,9 @@ def test_the_parameters_are_listed_with_their_sources(capsys: pytest.CaptureFixt
         (["--machine", "hneri"], "machine 'hneri': no such virtual machine; did you mean 'henri'?"),
         (
             ["--machine", "henri", "--cores", "19"],
-            "cores 19: henri has not that many cores on its first socket; 1",
+            "cores 19: henri does not have that many cores on its first socket; 1",
         ),
-        (["--machine", "henri", "--cores", "0"], "cores 0: henri has not that many cores"),
+        (["--machine", "henri", "--cores", "0"], "cores 0: henri does not have that many cores"),
         (["--machine", "henri", "--sizes", "0"], "sizes '0': a size is at least 1 B"),
         (["--machine", "henri", "--comp-node", "2"], "comp_node 2: henri has 2 NUMA nodes; ask for 0 to 1"),
         (

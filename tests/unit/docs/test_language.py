@@ -26,6 +26,15 @@ def words() -> list[str]:
     return [word for row in rows[1:] for word in row.split(", ")]
 
 
+PHRASES = re.compile(
+    r"^(?:is|are) no (?!more\b|longer\b)|\bfrom 0 on\b|there is none\b|\b(?:is|are) of (?:a|an|no) |"
+    r"\bstands in\b|\bnobody\b|\bbegun\b|\bis there twice\b|\bnothing of it\b|has not that many|"
+    r"no such \w+ here|is not there\b"
+)
+"""Turns of phrase that messages do without: `is no order` is `unknown rank order`, `is of a fat tree only` is
+`is only valid with --platform fat-tree`.
+"""
+
 FORBIDDEN = re.compile(rf"\b({'|'.join(map(re.escape, words()))})\b", re.IGNORECASE)
 
 
@@ -104,6 +113,16 @@ def test_messages_have_none_of_these_words() -> None:
         if " " in text and text not in VALUES and FORBIDDEN.search(text)
     }
     assert result == set()
+
+
+def test_messages_and_help_are_plain_english() -> None:
+    shown = [
+        (str(path.relative_to(ROOT)), text)
+        for path in (ROOT / "src").rglob("*.py")
+        for text in messages(path.read_text(encoding="utf-8"))
+    ]
+    texts = [(where, text) for where, text in (*shown, *help_texts(group, "elbowroom")) if " " in text]
+    assert {f"{where}: {text[:200]}" for where, text in texts if PHRASES.search(text)} == set()
 
 
 def test_native_programs_and_pages_have_none_of_these_words() -> None:

@@ -216,6 +216,6 @@ def test_what_is_set_wins_over_the_quick_form() -> None:
 
 def test_a_plan_without_a_quick_form_refuses_it_and_names_those_that_have_one() -> None:
     with pytest.raises(
-        UsageError, match=r"quick: is no form of the plan cores; plans with one: gpu, gpu-overlap"
+        UsageError, match=r"quick: is not a form of the plan cores; plans with one: gpu, gpu-overlap"
     ):
         apply(load("cores"), Overrides(quick=True))

@@ -222,7 +222,7 @@ def test_library_and_launcher_belong_together_or_not() -> None:
     ("changes", "kind", "sentence"),
     [
         ({"ranks": [{}]}, MachineError, "2 ranks were requested but 1 started"),
-        ({"mpi": {"library": "Open MPI v4.1.4"}}, UsageError, "launcher is of Open MPI 5.0.8"),
+        ({"mpi": {"library": "Open MPI v4.1.4"}}, UsageError, "launcher belongs to Open MPI 5.0.8"),
         ({"protocol": 2}, MachineError, "speaks protocol 2"),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_prefix_without_mpi_is_named_with_its_mend(tmp_path: Path) -> None:
 def test_a_launcher_of_another_mpi_is_refused(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_LAUNCHER", "4.1.4")
     with pytest.raises(
-        UsageError, match=r"launcher is of Open MPI 4\.1\.4 but the library is Open MPI 9\.9\.9"
+        UsageError, match=r"launcher belongs to Open MPI 4\.1\.4 but the library belongs to Open MPI 9\.9\.9"
     ):
         find_mpi(str(site))
 

@@ -102,7 +102,9 @@ def test_what_nobody_uses_is_removed_and_what_is_in_use_is_not(memory: Path) -> 
 
 def test_options_of_a_nic_need_its_bandwidth(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["profile", "calibrate", "--ranks-per-node", "2"]) == 2
-    assert "ranks_per_node 2: is of an emulated NIC; give --nic 50MB/s" in capsys.readouterr().err
+    assert (
+        "ranks_per_node 2: is only valid with an emulated NIC; give --nic 50MB/s" in capsys.readouterr().err
+    )
 
 
 def test_an_emulated_nic_is_on_this_host_only(capsys: pytest.CaptureFixture[str]) -> None:

@@ -180,7 +180,7 @@ WARNINGS = [
     ("turbo", _state(turbo=True), "on:"),
     ("frequencies", _with(restored="restored the frequencies that process 7 left"), "process 7"),
     ("huge pages", _state(transparent_huge_pages="never"), "never"),
-    ("memory", _state(memory_hwloc=5_000_000_000), "hwloc says 5.0 GB, the kernel 96.0 GB"),
+    ("memory", _state(memory_hwloc=5_000_000_000), "hwloc reports 5.0 GB, the kernel 96.0 GB"),
     ("nic", _state(hwloc={"pci": False}), "no PCI"),
     (
         "nic",

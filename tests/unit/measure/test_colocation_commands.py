@@ -20,7 +20,7 @@ def apps(command: str = "sh -c true", **others: object) -> Applications:
 
 
 def test_a_program_that_is_not_there_is_refused_before_anything_runs() -> None:
-    with pytest.raises(UsageError, match="is no program here"):
+    with pytest.raises(UsageError, match="is not an executable on this host"):
         check_commands(apps("nonesuch-program {job}"), os.environ)
 
 

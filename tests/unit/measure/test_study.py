@@ -89,7 +89,7 @@ def test_resume_needs_nothing_but_the_folder(folder: str) -> None:
 def test_other_settings_are_refused_and_change_nothing(folder: str) -> None:
     studied(folder)
     before = (Path(folder) / "results.json").read_bytes()
-    with pytest.raises(UsageError, match="was begun with --quick") as error:
+    with pytest.raises(UsageError, match="was started with --quick") as error:
         studied(folder, quick=False)
     assert error.value.field == "quick"
     with pytest.raises(UsageError, match="machine henri"):
@@ -106,7 +106,7 @@ def test_another_machine_is_refused_in_one_sentence_and_nothing_is_lost(folder: 
     studied(folder, machine=str(machine))
     runs = created(folder)
     machine.write_text(text.replace("cores_per_socket = 18", "cores_per_socket = 19"), encoding="utf-8")
-    with pytest.raises(UsageError, match="was begun on another machine") as error:
+    with pytest.raises(UsageError, match="was started on another machine") as error:
         elbowroom.study(resume=folder, tell=quiet)
     assert "\n" not in error.value.sentence()
     assert created(folder) == runs
@@ -134,7 +134,9 @@ def test_a_folder_with_something_else_is_not_touched(tmp_path: Path) -> None:
 
 
 def test_a_label_that_the_paper_does_not_have_is_refused(folder: str) -> None:
-    with pytest.raises(UsageError, match=r"is no figure or table of denis2021; did you mean 'Fig\. 4[ab]'"):
+    with pytest.raises(
+        UsageError, match=r"is not a figure or table of denis2021; did you mean 'Fig\. 4[ab]'"
+    ):
         studied(folder, only=("Fig. 4",))
 
 

@@ -130,7 +130,7 @@ def test_faithful_goes_with_the_threshold_model_only(henri: Document) -> None:
 
 def test_a_model_without_any_is_refused(henri: Document) -> None:
     empty = msgspec.structs.replace(henri, models=type(henri.models)())
-    with pytest.raises(UsageError, match="there is no model in it"):
+    with pytest.raises(UsageError, match="it contains no model"):
         predict(empty, [at(0, 0, 4)])
 
 

@@ -51,7 +51,7 @@ def test_without_an_expression_the_wall_time_counts() -> None:
 
 
 def test_an_output_without_a_time_is_named() -> None:
-    with pytest.raises(MachineError, match="finds no time in the output of FT: nothing"):
+    with pytest.raises(MachineError, match="matches no time in the output of FT: nothing"):
         read().seconds("FT", "", 9.0)
 
 
@@ -64,7 +64,7 @@ def test_an_output_without_a_time_is_named() -> None:
         (("./cg", "./cg {"), "cannot be read"),
         (("./cg", ""), "is empty"),
         (("./cg", "./cg 'x"), "cannot be read"),
-        (("time: (", "time: (("), "is no regular expression"),
+        (("time: (", "time: (("), "is not a regular expression"),
         (("time: (\\d+)", "time"), "has 0 groups"),
         (("nodes = 2", "nodes = 0"), "nodes"),
         (("nodes = 2", "hosts = 2"), "hosts"),

@@ -131,5 +131,5 @@ def test_pairs_to_keep_apart_are_read_from_text() -> None:
 
 @pytest.mark.parametrize("text", ["CG", "CG:", ":CG", "CG:FT,", "CG:FT:IS"])
 def test_other_texts_are_no_pairs(text: str) -> None:
-    with pytest.raises(UsageError, match="is no pair"):
+    with pytest.raises(UsageError, match="is not a pair"):
         parse_apart(text)

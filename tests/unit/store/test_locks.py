@@ -303,5 +303,5 @@ def test_a_time_that_is_there_twice_is_damage(timed: Callable[..., object], tmp_
     timed(run=tmp_path / "t")
     journal = tmp_path / "t" / "times.jsonl"
     journal.write_bytes(journal.read_bytes() + journal.read_bytes().splitlines(keepends=True)[0])
-    with pytest.raises(UsageError, match=r"line 5 is damaged .*run . of the .* configuration is there twice"):
+    with pytest.raises(UsageError, match=r"line 5 is damaged .*run . of the .* configuration appears twice"):
         timed(resume=tmp_path / "t")

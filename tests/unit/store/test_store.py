@@ -131,7 +131,7 @@ def test_a_number_too_small_for_any_machine_is_damage(path: Path, number: str, f
 def test_a_unit_that_is_there_twice_is_damage(path: Path) -> None:
     write(path, 1)
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
-    with pytest.raises(UsageError, match="repetition 0 of p is there twice"):
+    with pytest.raises(UsageError, match="repetition 0 of p appears twice"):
         read_journal(path)
 
 

@@ -174,7 +174,7 @@ def test_figures_show_tasks_states_balance_and_messages() -> None:
     activity = read(head(ranks=2), events, [made.message(1, 5, 0, 8, 1)[1]])
     drawn = {figure.name: figure for figure in activity_figures(activity, over_time(activity, 2))}
     assert list(drawn) == ["tasks", "states", "balance", "durations"]
-    assert [series.name for series in drawn["tasks"].series] == ["submitted, not begun", "running"]
+    assert [series.name for series in drawn["tasks"].series] == ["submitted, not started", "running"]
     assert [series.y for series in drawn["durations"].series] == [(0.003,), (0.003,)]
 
 

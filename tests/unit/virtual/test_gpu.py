@@ -242,7 +242,7 @@ def test_noise_is_of_the_seed_and_has_mean_one() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"b": {"kind": "sm_idle", "sms": 132}}, "132 SMs are to be held, and virtual H200 NVL"),
+        ({"b": {"kind": "sm_idle", "sms": 132}}, "132 SMs would be held, but virtual H200 NVL"),
         ({"b": {"kind": "sm_idle", "sms": 131}}, "no SMs are left that a product fits on"),
         ({"b": {"kind": "nvlink"}}, "does not know this side"),
         ({"b": {"kind": "copy", "direction": "sideways", "bytes": 1}}, "no copies in the direction sideways"),

@@ -146,9 +146,7 @@ def _sender(plan: Plan, machine: Machine) -> int:
     node = placement.near_node(machine) if wanted == "near" else placement.far_node(machine)
     core = None if node is None else placement.last_core_of(machine, node)
     if core is None:
-        raise UsageError(
-            "there is no such core here", field="comm_cores", value=wanted, hint="name a core, or `last`"
-        )
+        raise UsageError("unknown core", field="comm_cores", value=wanted, hint="name a core, or `last`")
     return core
 
 

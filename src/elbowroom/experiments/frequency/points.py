@@ -92,7 +92,7 @@ def _under_conditions(
     for name in governors:
         if name not in machine.governors:
             raise UsageError(
-                "no such governor here", field="governors", value=name, hint=closest(name, machine.governors)
+                "unknown governor", field="governors", value=name, hint=closest(name, machine.governors)
             )
     for point in points:
         if point.role != "point":
@@ -110,7 +110,10 @@ def _wanted(plan: Plan, machine: Machine, key: str, permission: str) -> tuple[in
     for khz in wanted:
         if not low <= khz <= high:
             raise UsageError(
-                "cannot be held constant here", field=key, value=khz, hint=f"choose from {low} to {high} kHz"
+                "cannot be held constant on this machine",
+                field=key,
+                value=khz,
+                hint=f"choose from {low} to {high} kHz",
             )
     return wanted or (low, high)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
-from elbowroom.logs.table import Column, Table
+from elbowroom.logs.table import LogColumn, Table
 
 _STARTS = re.compile(r"^\s*(?:src,\s*dst,|\d+,\d+,\d+\.\d+,\d+\.\d+\s*$)", re.I)
 _HEADING = re.compile(
@@ -23,10 +23,10 @@ def _read(section: LogSection) -> Iterator[Table]:
         hint = "the line src,dst,lat(us),bandwidth(Mbytes/sec) names columns and units"
         raise section.error(start, "no heading names the columns", hint)
     columns = [
-        Column("src", key=True),
-        Column("dst", key=True),
-        Column("latency", heading[1]),
-        Column("bandwidth", f"{heading[2]}B/s"),
+        LogColumn("src", key=True),
+        LogColumn("dst", key=True),
+        LogColumn("latency", heading[1]),
+        LogColumn("bandwidth", f"{heading[2]}B/s"),
     ]
     table = section.table("all pairs", columns, separator=",", skip=_HEADING)
     line_of: dict[tuple[object, ...], int] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
-from elbowroom.logs.table import Cell, Column, Table
+from elbowroom.logs.table import Cell, LogColumn, Table
 
 _TITLE = re.compile(r"^#\s*Benchmarking (\S+)")
 _HEADING = re.compile(r"^\s*(?:Group\s+)?#(?:bytes|repetitions)\b")
@@ -34,13 +34,13 @@ def _read(section: LogSection) -> Iterator[Table]:
             settings[name.lower()] = int(value) if value.isdecimal() else value
 
 
-def _column(section: LogSection, line: int, text: str) -> Column:
+def _column(section: LogSection, line: int, text: str) -> LogColumn:
     if text in _RATES:
-        return Column(*_RATES[text], key=text == "#bytes")
+        return LogColumn(*_RATES[text], key=text == "#bytes")
     name, _, unit = text.rstrip("]").partition("[")
     if unit and unit not in _UNITS:
         raise section.error(line, f"unknown unit {unit}", f"known are {', '.join(_UNITS)}")
-    return Column(name.lstrip("#").lower(), _UNITS.get(unit, ""), key=name.lower() == "group")
+    return LogColumn(name.lstrip("#").lower(), _UNITS.get(unit, ""), key=name.lower() == "group")
 
 
 def _agreement(row: dict[str, Cell]) -> float | None:

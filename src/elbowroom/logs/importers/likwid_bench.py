@@ -7,18 +7,18 @@ from collections.abc import Iterator
 
 from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
-from elbowroom.logs.table import Column, Table
+from elbowroom.logs.table import LogColumn, Table
 
 _TITLE = re.compile(r"^LIKWID MICRO BENCHMARK")
 _VALUE = re.compile(r"^([A-Z][\w ()/.]+?):\s+(\S+)(?: sec)?$")
 _THREADS = re.compile(r"^Using (\d+) (threads|work groups)")
 _COLUMNS = {
-    "Size (Byte)": Column("size", "B", key=True),
-    "Time": Column("time", "s"),
-    "Iterations": Column("iterations"),
-    "Data volume (Byte)": Column("volume", "B"),
-    "MByte/s": Column("bandwidth", "MB/s"),
-    "MFlops/s": Column("flops", "Mflop/s"),
+    "Size (Byte)": LogColumn("size", "B", key=True),
+    "Time": LogColumn("time", "s"),
+    "Iterations": LogColumn("iterations"),
+    "Data volume (Byte)": LogColumn("volume", "B"),
+    "MByte/s": LogColumn("bandwidth", "MB/s"),
+    "MFlops/s": LogColumn("flops", "Mflop/s"),
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
-from elbowroom.logs.table import Column, Table
+from elbowroom.logs.table import LogColumn, Table
 
 _TITLE = re.compile(r"^MPI_STREAM .*version")
 _HEADING = re.compile(r"^Triad Rate \((MB/s|GB/s)\):")
@@ -23,7 +23,7 @@ def _read(section: LogSection) -> Iterator[Table]:
         if match := _THREADS.match(line.text):
             settings["threads"] = int(match[1])
         if heading := _HEADING.match(line.text):
-            columns = [Column("host", key=True, text=True), Column("rate", heading[1])]
+            columns = [LogColumn("host", key=True, text=True), LogColumn("rate", heading[1])]
             table = section.table("Triad", columns, row=_ROW, settings=settings)
             rates = [float(row[1]) for row in table.rows if row[1] is not None]
             for name, limit in (("largest", max(rates)), ("smallest", min(rates))):

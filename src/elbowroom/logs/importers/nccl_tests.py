@@ -8,7 +8,7 @@ from functools import partial
 
 from elbowroom.logs.lines import Line, LogSection
 from elbowroom.logs.reader import Importer
-from elbowroom.logs.table import Cell, Column, Table
+from elbowroom.logs.table import Cell, LogColumn, Table
 
 _TITLE = re.compile(r"^#\s*n[tT]hreads?:? \d+ nGpus:? \d+")
 _HEADING = re.compile(r"^#\s*size\s+count\s+type\b")
@@ -35,7 +35,7 @@ def _read(section: LogSection) -> Iterator[Table]:
             yield table
 
 
-def _columns(names: list[str], row: Line | None) -> list[Column]:
+def _columns(names: list[str], row: Line | None) -> list[LogColumn]:
     """Of the heading; `redop` and `root` are left empty by collectives that have none."""
     spare = len(names) - (len(row.cells) if row else len(names))
     names = [name for name in names if name not in ("redop", "root")[:spare]]
@@ -45,7 +45,7 @@ def _columns(names: list[str], row: Line | None) -> list[Column]:
         met.add(name)
         name, key = name.replace("#wrong", "wrong"), name in ("size", "count", "type", "redop", "root")
         text = name in ("type", "redop")
-        columns.append(Column(place + name, _UNITS.get(name, ""), key=key, text=text, same_digits=False))
+        columns.append(LogColumn(place + name, _UNITS.get(name, ""), key=key, text=text, same_digits=False))
     return columns
 
 

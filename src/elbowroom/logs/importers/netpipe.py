@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
-from elbowroom.logs.table import Cell, Column, Table
+from elbowroom.logs.table import Cell, LogColumn, Table
 
 _PRINTED = re.compile(
     r"^\s*\d+:\s+(\d+)\s*(?:bytes|B)\s+(\d+) times -->\s+([\d.]+) ([MG]bps)\s+in\s+([\d.]+) ?([nu]?)secs?$"
@@ -38,7 +38,7 @@ def _read(section: LogSection) -> Iterator[Table]:
     if not 0.93 < usual < 1.03:
         raise section.error(lines[0], "rate, size and time do not agree", "the unit of the rate was changed")
     unit = "Mbit/s" if usual > 0.98 else "Mibit/s"  # up to version 3, a megabit is 2**20 bits
-    columns = (Column("size", "B", key=True), Column("rate", unit), Column("time", "us"))
+    columns = (LogColumn("size", "B", key=True), LogColumn("rate", unit), LogColumn("time", "us"))
     table = Table(section.benchmark, "ping-pong", columns, tuple(rows), tuple(lines), section.source)
     section.check_rising(table, "size")
     section.check_constant(table, lambda row: _bits(tuple(row.values())), "rate, size and time")

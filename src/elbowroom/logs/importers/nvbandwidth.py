@@ -9,7 +9,7 @@ import msgspec
 
 from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
-from elbowroom.logs.table import Column, Table
+from elbowroom.logs.table import LogColumn, Table
 
 _TITLE = re.compile(r"^Running ([a-z0-9]+(?:_[a-z0-9]+)+)\.$")
 _HEADING = re.compile(r"\(row\).*\(column\).*\((GB/s|ns|us)\)")
@@ -24,7 +24,7 @@ def _read(section: LogSection) -> Iterator[Table]:
         return  # waived: this machine has no such path
     if not all(map(str.isdecimal, numbers.cells)):
         raise section.error(numbers, "does not number the columns", "the line is damaged")
-    columns = [Column("row", key=True), *map(Column, numbers.cells)]
+    columns = [LogColumn("row", key=True), *map(LogColumn, numbers.cells)]
     matrix = section.table(title[1], columns)
     total = section.find(_SUM)
     cells = [
@@ -39,10 +39,10 @@ def _read(section: LogSection) -> Iterator[Table]:
         message = f"the values do not add up to the sum {total[1]} of {title[1]}"
         raise section.error(matrix.lines[0], message, "a number is damaged, or two outputs are mixed")
     latency = heading[1] in ("ns", "us")
-    value = Column("latency" if latency else "bandwidth", heading[1])
+    value = LogColumn("latency" if latency else "bandwidth", heading[1])
     yield msgspec.structs.replace(
         matrix,
-        columns=(Column("row", key=True), Column("column", key=True), value),
+        columns=(LogColumn("row", key=True), LogColumn("column", key=True), value),
         rows=tuple(cell for _, cell in cells),
         lines=tuple(line for line, _ in cells),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
-from elbowroom.logs.table import Cell, Column, Table
+from elbowroom.logs.table import Cell, LogColumn, Table
 
 _TITLE = re.compile(r"^#\s*((?:OSU|OMB)\S*) (.+?) Test\s*(?:v|\(Version )?([\d.]*)")
 _HEADING = re.compile(r"^#\s*(?:Size|Avg|Overall)\b.*(?:\)|/s)")
@@ -33,14 +33,14 @@ def _read(section: LogSection) -> Iterator[Table]:
             settings[(match[1] or match[3]).lower()] = int(match[2]) if match[2] else match[4]
 
 
-def _column(section: LogSection, line: int, text: str) -> Column:
+def _column(section: LogSection, line: int, text: str) -> LogColumn:
     if text in _RATES:
-        return Column(*_RATES[text])
+        return LogColumn(*_RATES[text])
     name, _, unit = text.rstrip(")").rpartition("(") if text.endswith(")") else (text, "", "")
     if unit not in _UNITS:
         raise section.error(line, f"unknown unit {unit}", f"known are {', '.join(filter(None, _UNITS))}")
     name = name.strip().lower()
-    return Column(name, "B" if name == "size" else unit, key=name == "size", text=name == "validation")
+    return LogColumn(name, "B" if name == "size" else unit, key=name == "size", text=name == "validation")
 
 
 def _agreement(row: dict[str, Cell]) -> float | None:

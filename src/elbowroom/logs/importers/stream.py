@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
-from elbowroom.logs.table import Cell, Column, Table
+from elbowroom.logs.table import Cell, LogColumn, Table
 
 _HEADING = re.compile(
     r"^\s*Function\s+(?:Best )?(?:Rate )?\(?(M(?:i?B|Bytes)/s(?:ec)?|G(?:i?B|Bytes)/s(?:ec)?)\)?\s+(.*)"
@@ -30,8 +30,8 @@ def _read(section: LogSection) -> Iterator[Table]:
     if heading is None:
         return
     times = [match.lower().replace("average", "avg") + " time" for match in _TIMES.findall(heading[2])]
-    rate = Column("rate", _UNITS.get(heading[1], heading[1]))
-    columns = [Column("function", key=True, text=True), rate, *(Column(name, "s") for name in times)]
+    rate = LogColumn("rate", _UNITS.get(heading[1], heading[1]))
+    columns = [LogColumn("function", key=True, text=True), rate, *(LogColumn(name, "s") for name in times)]
     matches = {name: section.above(pattern) for name, pattern in _ABOVE.items()}
     settings = {name: int(next(filter(None, match.groups()))) for name, match in matches.items() if match}
     table = section.table("STREAM", columns, row=_ROW, settings=dict(settings), drop=":")

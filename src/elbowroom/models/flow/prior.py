@@ -125,7 +125,7 @@ STARTS: tuple[dict[str, float], ...] = (
     _THESIS | _CROSSING | _ROOT,
     _SOFT | {"cost_first": 1.5, "cost_second": 1.5} | _ROOT,
 )
-"""What differs from the centres where a fit starts. One start is there twice: it may take the places of two
+"""What differs from the centres where a fit starts. One start appears twice: it may take the places of two
 finalists (flow/fit.py), so that without its double other fits would go on.
 """
 

@@ -115,7 +115,7 @@ def check_case(case: DeviceCase, sms: int) -> None:
     if case.direction not in directions:
         hint = f"give one of: {', '.join(directions)}" if directions != ("",) else "leave it out"
         raise UsageError(
-            f"is no direction of {case.mover or 'nothing'}",
+            f"is not a direction of {case.mover or 'nothing'}",
             field="direction",
             value=case.direction,
             hint=hint,

@@ -225,7 +225,7 @@ def accelerator_runs(
     devices = [_device(points, facts) for points, facts in runs]
     known = {device["sms"] for device in devices if device.get("sms")}
     if sms is not None and sms < 2:
-        raise UsageError("is no number of SMs", field="sms", value=sms, hint="give 2 or more")
+        raise UsageError("is not a valid number of SMs", field="sms", value=sms, hint="give 2 or more")
     if len(known) > 1:
         raise UsageError(
             f"the runs are of accelerators with {' and '.join(map(str, sorted(known)))} SMs",
@@ -234,7 +234,7 @@ def accelerator_runs(
         )
     if sms is None and not known:
         raise UsageError(
-            "the runs do not say how many SMs the accelerator has", field="sms", hint="add --sms N"
+            "the runs do not record the number of SMs of the accelerator", field="sms", hint="add --sms N"
         )
     return AcceleratorRuns(
         device=str(devices[0].get("name", "")),

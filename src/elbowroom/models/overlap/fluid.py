@@ -61,7 +61,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 def simulate(activities: Iterable[Activity], rates: Rates) -> Timeline:
     """Runs all activities, each as soon as its predecessors have ended.
 
-    Raises UsageError for a name that is there twice or unknown, predecessors in a circle, work that is
+    Raises UsageError for a name that appears twice or unknown, predecessors in a circle, work that is
     negative or not finite, and rates that are missing, negative, not finite, or all 0 (it would never end).
     """
     listed = tuple(activities)
@@ -149,7 +149,7 @@ class _FlowState:
                 "no activity proceeds, so the rest would never end",
                 field="rates",
                 value=sorted(self.left),
-                hint="give at least one of them a rate above 0",
+                hint="give at least one of them a positive rate",
             )
         step = min(needed.values())
         end = self.now + step
@@ -182,7 +182,7 @@ def _check_activities(activities: Sequence[Activity]) -> None:
     after: dict[str, tuple[str, ...]] = {}
     for item in activities:
         if item.name in after:
-            raise UsageError("is there twice", field="activity", value=item.name, hint="name each one once")
+            raise UsageError("appears twice", field="activity", value=item.name, hint="name each one once")
         check(f"work of {item.name}", item.work, low=0.0, what="work", hint="give how much there is to do")
         after[item.name] = item.after
     for name, others in after.items():
@@ -257,7 +257,7 @@ def predicted_step(prediction: Prediction, comp_bytes: float, comm_bytes: float)
     step = _step(prediction, moved, "value")
     if step is None:
         raise UsageError(
-            "one side stands still beside the other, so the step has no end",
+            "one side does not progress while the other runs, so the step never ends",
             field="prediction",
             hint="give --l-comp and --l-comm yourself",
         )

@@ -79,7 +79,7 @@ def _check(row: Row, shape: Shape) -> None:
                 "is not a bandwidth",
                 field=f"{where}: {name}",
                 value=value,
-                hint="give MB/s above 0, or leave it out",
+                hint="give a positive number of MB/s, or leave it out",
             )
 
 

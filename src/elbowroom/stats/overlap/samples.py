@@ -79,7 +79,7 @@ def _joined(answers: Sequence[Mapping[str, Any]], kind: str, names: Sequence[str
         given = answer[kind]
         enter = np.asarray(given["enter"], dtype=float)
         if enter.ndim != 2 or not enter.size:
-            raise ValueError(f"{kind}.enter of repetition {number} is no table of iterations and ranks")
+            raise ValueError(f"{kind}.enter of repetition {number} is not a table of iterations and ranks")
         for name in names:
             values = np.zeros_like(enter) if name == "tests_s" and name not in given else given[name]
             column = np.asarray(values, dtype=float)

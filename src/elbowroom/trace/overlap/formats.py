@@ -28,7 +28,7 @@ def format_of(path: Path) -> tuple[Format, Path]:
         if stat.S_ISDIR(mode):
             return _of_folder(path)
         if not stat.S_ISREG(mode):
-            raise _wrong(path, "is no regular file")
+            raise _wrong(path, "is not a regular file")
         with open(path, "rb") as file:
             start = file.read(64)
     except (OSError, ValueError) as error:
@@ -50,7 +50,7 @@ def format_of(path: Path) -> tuple[Format, Path]:
         )
     if start.startswith(b"\x1f\x8b") or start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         return "json", path
-    raise _wrong(path, "is of no format that is read here")
+    raise _wrong(path, "unsupported trace format")
 
 
 def _is_archive(path: Path) -> bool:
@@ -79,8 +79,8 @@ def _wrong(path: Path, what: str) -> UsageError:
 
 
 def joined(parts: Sequence[Events], files: Sequence[str]) -> Events:
-    """Several files, one or more for each rank, as one trace. UsageError where they are of several runs: of
-    two formats, of jobs of different sizes, or twice of the same rank.
+    """Several files, one or more for each rank, as one trace. UsageError where they belong to several
+    runs: two formats, jobs of different sizes, or the same rank twice.
     """
     if len(parts) == 1:
         return parts[0]
@@ -128,14 +128,15 @@ def _check_alike(parts: Sequence[Events], files: Sequence[str]) -> None:
     owners: dict[str, str] = {}
     for part, file in zip(parts, files, strict=True):
         if part.format != parts[0].format:
-            what = f"is {part.format}, and {files[0]} is {parts[0].format}: they are of several runs"
+            what = f"is {part.format}, and {files[0]} is {parts[0].format}: they belong to several runs"
             raise UsageError(what, field="trace", value=file, hint="give the files of one run")
         if part.job != parts[0].job:
-            what = f"is of a job of {part.job or 'some'} ranks, and {files[0]} of {parts[0].job or 'some'}"
+            jobs = [one.job or "some" for one in (part, parts[0])]
+            what = f"comes from a job of {jobs[0]} ranks, and {files[0]} from one of {jobs[1]}"
             raise UsageError(what, field="trace", value=file, hint="give the files of one run")
         for rank in part.ranks:
             if owners.setdefault(rank, file) != file or files.count(file) > 1:
-                what = f"has {rank}, as {owners[rank]} has: they are of several runs"
+                what = f"has {rank}, as {owners[rank]} has: they belong to several runs"
                 raise UsageError(
                     what, field="trace", value=file, hint="give one file for each rank of one run"
                 )

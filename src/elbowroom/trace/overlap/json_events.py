@@ -159,7 +159,7 @@ def _other(start: bytes) -> tuple[str, str]:
     """What JSON that is no trace looks like, and what would help."""
     looks = {
         b"rocprofiler-sdk-tool": (
-            "is a result of rocprofv3, which is not read here",
+            "is a result of rocprofv3 in an unsupported format",
             "write it with rocprofv3 --output-format otf2",
         ),
         b"-chakra": (
@@ -170,7 +170,7 @@ def _other(start: bytes) -> tuple[str, str]:
     for word, answer in looks.items():
         if word in start[:1024]:
             return answer
-    return "is no trace: it has no array traceEvents", "give a trace in Chrome's or Kineto's JSON"
+    return "is not a trace: it has no array traceEvents", "give a trace in Chrome's or Kineto's JSON"
 
 
 class _ByteSource:

@@ -57,7 +57,7 @@ class Patterns(msgspec.Struct, frozen=True, kw_only=True):
     step: tuple[str, ...] = ()
 
     def compiled(self) -> dict[str, list[re.Pattern[str]]]:
-        """All as patterns; UsageError for one that is no regular expression."""
+        """All as patterns; UsageError for one that is not a regular expression."""
         return {field: _compiled(field, getattr(self, field)) for field in self.__struct_fields__}
 
 

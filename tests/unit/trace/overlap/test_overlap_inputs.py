@@ -77,7 +77,7 @@ def test_files_of_jobs_of_two_sizes_are_refused(tmp_path: Path) -> None:
     files = [tmp_path / "a.json", tmp_path / "b.json"]
     for rank, file in enumerate(files):
         file.write_bytes(kineto(make(Recipe(seed=1, instances=50, ranks=2 + rank)), rank=rank))
-    with pytest.raises(UsageError, match="is of a job of 3 ranks"):
+    with pytest.raises(UsageError, match="comes from a job of 3 ranks"):
         api.trace_overlap(files)
 
 

@@ -84,7 +84,7 @@ def progress_cores(machine: Machine, cores: RankCores, named: tuple[int, ...]) -
         if core not in usable:
             hint = f"cores here: {format_cores(sorted(usable))}"
             raise UsageError(
-                f"core {core} does not exist here", field="progress_cores", value=core, hint=hint
+                f"core {core} does not exist on this machine", field="progress_cores", value=core, hint=hint
             )
         if core in cores.used:
             raise UsageError(
@@ -192,7 +192,7 @@ def _refuse(plan: Plan) -> None:
     ):
         if value != default:
             raise UsageError(
-                "is no key of this plan: each rank communicates from its first computing core",
+                "is not a key of this plan: each rank communicates from its first computing core",
                 field=field,
                 value=",".join(map(str, value)) if isinstance(value, tuple) else value,
                 hint="leave it out; --comp-cores names the cores of all ranks",
@@ -201,7 +201,7 @@ def _refuse(plan: Plan) -> None:
     for ranks in keys.ranks:
         if keys.late and keys.late_rank >= (ranks or 2):
             raise UsageError(
-                f"there is no such rank among {ranks or 2}",
+                f"is not a rank: the number of ranks is {ranks or 2}",
                 field="late_rank",
                 value=keys.late_rank,
                 hint=f"give 0 to {(ranks or 2) - 1}",
