@@ -188,9 +188,6 @@ def _bands(sample: Sample, parameters: Parameters | None) -> Bands:
 
 def residuals(sample: Sample, parameters: Parameters) -> Floats:
     """predicted / measured - 1, in the order of STREAMS: (m, 4), NaN where not measured."""
-    model = bandwidths(parameters, sample.cores)
-    alone = np.full(sample.cores + 1, parameters.b_comm_seq)
-    table = np.stack((model.comp_alone, alone, model.comp_together, model.comm_together), axis=1)[sample.ns]
-    measured = np.where((sample.ns[:, None] > 0) | [False, True, False, True], sample.streams, np.nan)
-    off: Floats = table / measured - 1
+    table = bandwidths(parameters, sample.cores).streams(parameters.b_comm_seq)
+    off: Floats = table[sample.ns] / sample.meant - 1
     return off

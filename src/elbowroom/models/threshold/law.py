@@ -100,6 +100,11 @@ class Bandwidths(NamedTuple):
     comp_together: Floats
     comm_together: Floats
 
+    def streams(self, comm_alone: float | Floats) -> Floats:
+        """Both alone and both together: the last axis in the order of STREAMS."""
+        alone = np.broadcast_to(comm_alone, self.comp_alone.shape)
+        return np.stack((self.comp_alone, alone, self.comp_together, self.comm_together), axis=-1)
+
 
 def batch(sets: Sequence[Parameters]) -> Batch:
     """Those sets as one batch."""
@@ -188,17 +193,13 @@ def curve(
     comp_side = side(model, comp_node, "comp_node")
     comm_side = side(model, comm_node, "comm_node")
     comp = bandwidths(comp_side, cores, faithful=faithful)
-    if comp_node == comm_node:
-        comp_together, comm_together = comp.comp_together, comp.comm_together
-    else:
-        comp_together = comp.comp_alone
+    if comp_node != comm_node:
         comm_together = np.full(cores + 1, comm_side.b_comm_seq)
         if faithful:
             mixed = _mixed(model, comm_side)
             comm_together = bandwidths(mixed, cores, faithful=True).comm_together
-    comm_alone = np.full(cores + 1, comm_side.b_comm_seq)
-    columns = (comp.comp_alone, comm_alone, comp_together, comm_together)
-    return np.stack(columns, axis=1)[np.asarray(ns, dtype=np.int64)]
+        comp = comp._replace(comp_together=comp.comp_alone, comm_together=comm_together)
+    return comp.streams(comm_side.b_comm_seq)[np.asarray(ns, dtype=np.int64)]
 
 
 def _mixed(model: Threshold, comm_side: Parameters) -> Parameters:

@@ -61,7 +61,6 @@ def calibrate(
     sample: Sample, start: Parameters, *, seed: int, resamples: int
 ) -> tuple[Parameters, dict[str, Interval]]:
     """The parameters that fit best, and the 90 % interval of each; `start` is the thesis' calibration."""
-    measured = np.where((sample.ns[:, None] > 0) | [False, True, False, True], sample.streams, np.nan)
     scale = np.array(
         [
             start.b_comp_seq,
@@ -73,7 +72,7 @@ def calibrate(
             start.b_comp_seq,
         ]
     )
-    problem = _RobustProblem(sample.ns, measured, sample.cores, scale)
+    problem = _RobustProblem(sample.ns, sample.meant, sample.cores, scale)
     counts, _ = by_count(sample)
     par, seq = (axis.ravel() for axis in np.meshgrid(counts, counts))
     ordered = par <= seq
@@ -135,11 +134,7 @@ def _batch(problem: _RobustProblem, at: _Solution) -> Batch:
 
 def _predicted(problem: _RobustProblem, sets: Batch) -> Floats:
     """What those sets predict for the problem's rows: (k, m, 4)."""
-    rates = many(sets, problem.cores)
-    alone = np.broadcast_to(sets.b_comm_seq, rates.comp_alone.shape)
-    table = np.stack((rates.comp_alone, alone, rates.comp_together, rates.comm_together), axis=2)
-    rows: Floats = table[:, problem.ns]
-    return rows
+    return many(sets, problem.cores).streams(sets.b_comm_seq)[:, problem.ns]
 
 
 def _off(problem: _RobustProblem, at: _Solution) -> Floats:

@@ -36,6 +36,11 @@ class Sample(NamedTuple):
         """How many bandwidths there are."""
         return int(np.isfinite(self.streams).sum())
 
+    @property
+    def meant(self) -> Floats:
+        """The bandwidths without those of computations on no core."""
+        return np.where((self.ns[:, None] > 0) | [False, True, False, True], self.streams, np.nan)
+
 
 def sample_of(curves: Curves, word: str, node: int) -> Sample | None:
     """The rows with data of both on that node and computing cores on the first socket only; None without."""
