@@ -20,7 +20,6 @@ from click.core import ParameterSource
 from elbowroom.cli.console import print_json, progress_bar
 from elbowroom.cli.options import NOISY, Command, json_option
 from elbowroom.errors import UsageError
-from elbowroom.verbs.dry_runs import print_planned
 from elbowroom.verbs.saving import save
 
 if TYPE_CHECKING:
@@ -344,6 +343,8 @@ class Verb(Options):
 
     def print_planned(self, plan: Any) -> None:
         """Prints the plan of a dry run for people."""
+        from elbowroom.verbs.run_tables import print_planned
+
         print_planned(plan)
 
     def trusted(self, result: Any) -> bool:

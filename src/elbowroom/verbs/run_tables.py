@@ -1,4 +1,4 @@
-"""Tables of a run, 80 columns wide."""
+"""Tables of a run, 80 columns wide, and what dry runs print."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from elbowroom.cli.console import console, new_table, print_all, print_list, print_wrapped, styled
 from elbowroom.quantities import duration, format_size, number, short_cores, span
-from elbowroom.verbs.dry_runs import print_builds
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
     from elbowroom.draw.figure import TextTable
+    from elbowroom.launch.planned_starts import PlannedStart, PlannedStarts
     from elbowroom.machine.topology import Machine
     from elbowroom.measure.prepared import Prepared
     from elbowroom.points.point import Note, Point
@@ -262,3 +262,28 @@ def print_dry_run(prepared: Prepared) -> None:
         print(command)
     for note in prepared.expansion.notes:
         print_wrapped(f"{note.what}: {note.status}, {note.reason}")
+
+
+def print_builds(builds: Sequence[str]) -> None:
+    """What would be built before anything is started."""
+    for text in builds:
+        print_wrapped(f"to build first: {text}")
+
+
+def print_planned(planned: PlannedStarts) -> None:
+    """Prints what would be built and started, in order."""
+    print_builds(planned.builds)
+    for start in planned.starts:
+        print_wrapped(f"{start.what}: {_extent(start)}", style="bold")
+        for command in start.commands:
+            # One line, however long: it is there to be copied.
+            print(command)
+    if not planned.starts:
+        print_wrapped("Nothing would be started.")
+
+
+def _extent(start: PlannedStart) -> str:
+    if start.seconds is not None:
+        often = "" if start.times == 1 else f"{start.times} times, "
+        return f"{often}about {duration(start.seconds)} in all"
+    return "as long as it takes" if start.times == 1 else f"{start.times} times, each as long as it takes"

@@ -17,8 +17,8 @@ from elbowroom.launch import native
 from elbowroom.launch.launchers import names as launcher_names
 from elbowroom.quantities import duration
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
-from elbowroom.verbs.dry_runs import print_builds
 from elbowroom.verbs.run_options import Launching, Virtual, place, seed_option, timeout_option
+from elbowroom.verbs.run_tables import print_builds
 
 if TYPE_CHECKING:
     from elbowroom.measure.prepared import Prepared
