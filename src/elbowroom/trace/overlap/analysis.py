@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -11,22 +12,23 @@ import numpy as np
 from elbowroom.errors import UsageError
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.overlapped_times import OverlappedTimes
-from elbowroom.stats.signed_ranks import CONFIDENCE
-from elbowroom.trace.overlap.costs import cost_of, most_of
+from elbowroom.trace.overlap.costs import Cost, cost_of, most_of
 from elbowroom.trace.overlap.counted import count, sentence
 from elbowroom.trace.overlap.document import (
     CommunicationKind,
     ComputationClass,
     Counted,
+    Estimate,
     LeftOut,
     TraceOverlap,
 )
-from elbowroom.trace.overlap.events import Events
-from elbowroom.trace.overlap.exposure import SideSlices, by_rank, exposure, of_side
+from elbowroom.trace.overlap.estimate import Effect, estimate
+from elbowroom.trace.overlap.events import NONE, Events, Ints
+from elbowroom.trace.overlap.exposure import Exposure, SideSlices, by_rank, exposure, of_side
 from elbowroom.trace.overlap.gaps import with_gaps
-from elbowroom.trace.overlap.matching import fewest
+from elbowroom.trace.overlap.instances import Instances, instances_of
 from elbowroom.trace.overlap.names import communicates
-from elbowroom.trace.overlap.places import find_places, find_steps
+from elbowroom.trace.overlap.places import Places, find_places, find_steps
 from elbowroom.trace.overlap.recognition import (
     COMMUNICATION,
     COMPUTATION,
@@ -36,24 +38,26 @@ from elbowroom.trace.overlap.recognition import (
     recognise,
     steps_of,
 )
-from elbowroom.trace.overlap.rows import (
-    communication_kind,
-    communication_rows,
-    computation_class,
-    computation_rows,
-    with_slowdowns,
-)
+from elbowroom.trace.overlap.rows import Slowdowns, communication_kinds, computation_classes
+from elbowroom.trace.overlap.skew import skew_of
 from elbowroom.trace.overlap.slices import slices
-from elbowroom.trace.overlap.spans import union
+from elbowroom.trace.overlap.spans import Spans, union
 from elbowroom.trace.overlap.verdict import verdict
 
 NS = 1e9
-FAMILY = (1 - CONFIDENCE) / 2
-"""All intervals of a trace hold together with this probability of an error at most, since any of them may
-claim an effect. Half of the usual 5 %, since noise is not quite symmetric (benchmarks/autopsy.py counts).
-"""
-KNOWN = 0.5
-"""A cost that was measured for less than this part of the shared time is not that of hiding."""
+WINDOW = 8
+"""Steps that are compared with each other where communication covers whole steps or none of a step."""
+NO_STEPS = "the trace names no steps, and only instances at the same place of a step can be compared"
+ALWAYS = "it never begins alone"
+NO_PLACE = (
+    "at each place of the step, it is either always or never beside the other side, or shares too little"
+)
+CONFOUNDED = {
+    "near": "what runs near communication, but not beside it, takes longer as well",
+    "faster": "computation would be faster beside communication than alone",
+    "placebo": "communication that is moved elsewhere in the step seems to have an effect as well",
+}
+TOO_FEW = "its comparisons are too few for an interval"
 
 
 def analyse(
@@ -80,19 +84,100 @@ def analyse(
     comp = exposure(events, computing, communicating)
     comm = exposure(events, communicating, computing)
     steps = find_steps(events, steps_of(events, patterns))
-    comp_rows = computation_rows(events, comp, find_places(events, comp, steps))
-    comm_rows = communication_rows(events, comm, find_places(events, comm, steps))
-    tested = sum(len(row.comparisons) >= fewest(CONFIDENCE) for row in (*comp_rows, *comm_rows))
-    confidence = 1 - FAMILY / max(tested, 1)
-    comp_rows, comm_rows = (with_slowdowns(rows, confidence) for rows in (comp_rows, comm_rows))
+    places, comm_places = (find_places(events, one, steps) for one in (comp, comm))
     times = _times(computing, communicating, waiting)
-    cost, share = cost_of(events, comp, comp_rows, by_rank(computing), times.ranks)
-    comm_cost, _ = cost_of(events, comm, comm_rows, by_rank(communicating), times.ranks)
-    most = most_of(events, comp, by_rank(computing), times.ranks)
-    known = _HidingCosts(comp=cost if share >= KNOWN else None, comm=comm_cost, share=share, most=most)
-    classes = tuple(computation_class(comp, row, confidence) for row in comp_rows)
-    kinds = tuple(communication_kind(comm, row, confidence, len(times.ranks)) for row in comm_rows)
-    return _document(events, files, counts, times, known, classes, kinds, steps.count or None)
+    own = np.arange(len(events.classes))
+    comp_effect = _compared(events, comp, places, own, by_rank(communicating), steps.count)
+    cost = None
+    if not comp_effect.reason and comp_effect.effect is not None:
+        cost = cost_of(events, comp, own, comp_effect.effect, by_rank(computing), times.ranks)
+    most = most_of(events, comp, places.place, by_rank(computing), times.ranks)
+    names = _numbers_of_names(events)
+    any_kind = dataclasses.replace(comm, main=np.where(comm.main == NONE, NONE, 0))
+    comm_effect = _compared(events, any_kind, comm_places, names, by_rank(computing), steps.count)
+    comm_cost = None
+    if not comm_effect.reason and comm_effect.effect is not None:
+        comm_cost = cost_of(
+            events, any_kind, names, comm_effect.effect, by_rank(communicating), times.ranks
+        ).cost
+    known = _HidingCosts(
+        comp=cost, comm=comm_cost, most=most, skew=skew_of(events, recognised, comm, comm_places)
+    )
+    classes = computation_classes(events, comp, comp_effect)
+    kinds = communication_kinds(events, comm, names, comm_effect, len(times.ranks))
+    answer = _answer(events, comp_effect, known, times)
+    return _document(events, files, counts, times, known, answer, classes, kinds, steps.count or None)
+
+
+def _numbers_of_names(events: Events) -> Ints:
+    """Of each class of events: the first class with its name."""
+    first: dict[str, int] = {}
+    return np.array([first.setdefault(one.name, at) for at, one in enumerate(events.classes)], dtype=np.int64)
+
+
+def _compared(
+    events: Events, exposure: Exposure, places: Places, kernel: Ints, active: Mapping[int, Spans], steps: int
+) -> Slowdowns:
+    """The slowdowns of a side beside the other one (`active`), or the reason why there are none."""
+    table = instances_of(events, exposure, places, kernel)
+    tick = float(np.gcd.reduce(exposure.own)) if len(exposure.own) else 1.0
+    effect = estimate(table, active, tick=tick)
+    if (effect is None or not effect.bounded) and steps >= 2 * WINDOW:
+        wide = dataclasses.replace(table, step=np.where(table.step == NONE, NONE, table.step // WINDOW))
+        effect = estimate(wide, active, tick=tick)
+    if effect is None or not effect.bounded:
+        effect = _impossible(table, active, tick)
+    if effect is not None and effect.confounder:
+        names = ", ".join(events.classes[one].name[:40] for one in effect.worst)
+        return Slowdowns(effect=effect, reason=f"{CONFOUNDED[effect.confounder]} (most of all {names})")
+    if effect is not None and effect.bounded:
+        return Slowdowns(effect=effect, reason="")
+    return Slowdowns(effect=None, reason=_reason(table, steps))
+
+
+def _impossible(table: Instances, active: Mapping[int, Spans], tick: float) -> Effect | None:
+    """The effect with all places of a class as one, where it says that communication makes computation
+    faster: then places differ by themselves. Otherwise None: that they are alike would be an assumption.
+    """
+    step = np.maximum(table.step, 0)
+    effect = estimate(dataclasses.replace(table, step=step, place=table.kernel), active, tick=tick)
+    return effect if effect is not None and effect.confounder == "faster" else None
+
+
+def _reason(table: Instances, steps: int) -> str:
+    """Why nothing can be compared."""
+    covered = np.unique(table.kernel[table.shared > 0])
+    if not len(covered):
+        return "it is never beside the other side"
+    if not (~table.begun[np.isin(table.kernel, covered)]).any():
+        return ALWAYS
+    if not steps:
+        return NO_STEPS
+    both = table.only(table.place != NONE)
+    count, begun = np.bincount(both.place), np.bincount(both.place, both.begun)
+    return TOO_FEW if ((begun > 0) & (begun < count)).any() else NO_PLACE
+
+
+def _answer(events: Events, slowdowns: Slowdowns, costs: _HidingCosts, times: _SideTimes) -> Estimate:
+    """The grade, and what is measured or bounded."""
+    if not times.hidden:
+        return Estimate(grade="nothing hidden", at_most_s=0.0)
+    effect = slowdowns.effect
+    if costs.comp is None or effect is None:
+        confounded = effect is not None
+        return Estimate(
+            grade="confounded" if confounded else "bounded",
+            at_most_s=costs.most,
+            reason=slowdowns.reason,
+            confounded_by=tuple(events.classes[one].name for one in effect.worst) if effect else (),
+        )
+    return Estimate(
+        grade="measured",
+        slowdown=costs.comp.slowdown,
+        cost=costs.comp.cost,
+        at_most_s=costs.most,
+        instrument=effect.instrument,
+    )
 
 
 @dataclass(frozen=True)
@@ -192,14 +277,14 @@ def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices
 
 @dataclass(frozen=True, kw_only=True)
 class _HidingCosts:
-    """How much longer each side took beside the other, s; None: not measured. `share`: the part of the shared
-    time of computations for which it was; `most`: of computations at most.
+    """How much longer each side took beside the other; None: not measured. `most`: computations at most, s;
+    `skew`: how long a rank waits in collectives for the last one, s.
     """
 
-    comp: Interval | None
+    comp: Cost | None
     comm: Interval | None
-    share: float
     most: float
+    skew: float | None
 
 
 def _document(
@@ -208,6 +293,7 @@ def _document(
     counts: _Counts,
     times: _SideTimes,
     costs: _HidingCosts,
+    answer: Estimate,
     classes: tuple[ComputationClass, ...],
     kinds: tuple[CommunicationKind, ...],
     steps: int | None,
@@ -230,17 +316,19 @@ def _document(
         hidden_s=hidden,
         hidden_share=hidden / comm,
         exposed_s=comm - hidden,
-        cost_s=None if costs.comp is None else costs.comp.value,
-        cost=costs.comp,
-        cost_share=costs.share,
+        estimate=answer,
+        cost_s=None if answer.cost is None else answer.cost.value,
+        cost=answer.cost,
+        cost_share=0.0 if costs.comp is None else costs.comp.share,
         cost_at_most_s=costs.most,
+        skew_s=costs.skew,
         comm_cost=costs.comm,
         overlap=None if shares is None else shares.overlap,
         osu_overlap=None if shares is None else shares.osu_overlap,
         fraction_of_ideal=None if shares is None else shares.fraction_of_ideal,
         verdict="",
-        classes=tuple(sorted(classes, key=lambda one: -one.shared_s)),
-        communications=tuple(sorted(kinds, key=lambda one: -one.total_s)),
+        classes=classes,
+        communications=kinds,
         partial=bool(events.doubts),
         notes=_notes(events, costs),
         doubts=events.doubts,
@@ -253,7 +341,7 @@ def _shares(comp: float, comm: float, hidden: float, costs: _HidingCosts) -> Ove
     if costs.comp is None:
         return None
     return OverlappedTimes(
-        comp=comp - costs.comp.value,
+        comp=comp - costs.comp.cost.value,
         comm=comm - (costs.comm.value if costs.comm is not None else 0.0),
         together=comp + comm - hidden,
     )
@@ -261,9 +349,10 @@ def _shares(comp: float, comm: float, hidden: float, costs: _HidingCosts) -> Ove
 
 def _notes(events: Events, costs: _HidingCosts) -> tuple[str, ...]:
     notes = list(events.notes)
-    if costs.comp is not None and costs.share < 1 - 1e-9:
+    if costs.comp is not None and costs.comp.share < 1 - 1e-9:
         notes.append(
-            f"the cost is that of {costs.share:.0%} of the hidden time; other classes have no known slowdown"
+            f"classes with {costs.comp.share:.0%} of the hidden time were compared themselves; the others "
+            "count with the slowdown of all"
         )
     if costs.comm is None:
         notes.append("what communication itself loses beside computation is not known, and counts as 0")

@@ -6,8 +6,8 @@ import math
 
 from elbowroom.errors import UsageError
 from elbowroom.stats.interval import Interval
-from elbowroom.trace.overlap.document import OverlapComparison, SlowdownChange, TraceOverlap
-from elbowroom.trace.overlap.verdict import duration
+from elbowroom.trace.overlap.document import SlowdownChange, OverlapComparison, TraceOverlap
+from elbowroom.trace.overlap.verdict import duration, duration_interval
 
 
 def compare_overlaps(first: TraceOverlap, second: TraceOverlap) -> OverlapComparison:
@@ -42,6 +42,7 @@ def compare_overlaps(first: TraceOverlap, second: TraceOverlap) -> OverlapCompar
         first=first,
         second=second,
         classes=tuple(changes),
+        cost_change=_cost_change(first, second, per_step=per_step),
         verdict=_verdict(first, second, per_step=per_step),
     )
 
@@ -54,19 +55,29 @@ def _ratio(first: Interval, second: Interval) -> Interval:
     return Interval(value=value, low=value * math.exp(-below), high=value * math.exp(above))
 
 
+def _cost_change(first: TraceOverlap, second: TraceOverlap, *, per_step: bool) -> Interval | None:
+    """The second cost minus the first one, of a step or of the trace; None where one is not known."""
+    if first.cost is None or second.cost is None:
+        return None
+    counts = (first.steps or 1, second.steps or 1) if per_step else (1, 1)
+    return _difference(first.cost, counts[0], second.cost, counts[1])
+
+
 def _verdict(first: TraceOverlap, second: TraceOverlap, *, per_step: bool) -> str:
     counts = (first.steps or 1, second.steps or 1) if per_step else (1, 1)
     step = " a step" if per_step else ""
     hidden = [one.hidden_s / count for one, count in zip((first, second), counts, strict=True)]
     text = f"Hiding saves {duration(hidden[1])}{step} instead of {duration(hidden[0])}"
-    if first.cost is None or second.cost is None:
+    difference = _cost_change(first, second, per_step=per_step)
+    if difference is None:
         which = "first" if first.cost is None else "second"
         return f"{text}; what it costs cannot be compared: the cost in the {which} trace is not known."
-    difference = _difference(first.cost, counts[0], second.cost, counts[1])
     if difference.low <= 0 <= difference.high:
-        return f"{text}; its cost does not change significantly ({duration(difference.value)})."
+        return f"{text}; its cost does not change significantly ({duration_interval(difference)})."
     word = "more" if difference.value > 0 else "less"
-    return f"{text}, and costs {duration(abs(difference.value))}{step} {word}."
+    ends = sorted((abs(difference.low), abs(difference.high)))
+    size = Interval(value=abs(difference.value), low=ends[0], high=ends[1])
+    return f"{text}, and costs {duration_interval(size)}{step} {word}."
 
 
 def _difference(first: Interval, of_first: int, second: Interval, of_second: int) -> Interval:

@@ -31,7 +31,8 @@ class LeftOut(Counted, frozen=True, kw_only=True):
 
 class Matched(msgspec.Struct, frozen=True, kw_only=True):
     """What was compared: instances `alone` and `overlapped`, independent `comparisons` of both, and the
-    `slowdown`, the ratio of durations beside the other side and alone; None with the `reason`.
+    `slowdown`, the ratio of durations beside the other side and alone (without comparisons: of all classes);
+    None with the `reason`.
     `shared_s`: how long the overlapped ones and the other side were both active, in all.
     """
 
@@ -45,7 +46,11 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def changed(self) -> bool:
         """Whether the interval excludes 1: there is an effect."""
-        return self.slowdown is not None and (self.slowdown.low > 1 or self.slowdown.high < 1)
+        return (
+            self.slowdown is not None
+            and self.comparisons > 0
+            and (self.slowdown.low > 1 or self.slowdown.high < 1)
+        )
 
 
 class ComputationClass(Matched, frozen=True, kw_only=True):
@@ -72,6 +77,26 @@ class CommunicationKind(Matched, frozen=True, kw_only=True):
     hidden_s: float
 
 
+Grade = Literal["measured", "bounded", "confounded", "nothing hidden"]
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What hiding costs (docs/reference/trace-estimate.md): the `slowdown` of computation that communication
+    covers and its `cost` in s, with 95 % intervals, where they are measured; `at_most_s`: the cost if covered
+    computation took as long alone as the fastest of its class. `reason`: why nothing is measured;
+    `confounded_by`: the classes of computation that show it. `instrument`: what tells whether an instance is
+    covered: communication at its `begin`, or the `schedule` of communication over its usual duration.
+    """
+
+    grade: Grade
+    slowdown: Interval | None = None
+    cost: Interval | None = None
+    at_most_s: float
+    reason: str = ""
+    confounded_by: tuple[str, ...] = ()
+    instrument: Literal["", "begin", "schedule"] = ""
+
+
 class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     """What overlap hides in a trace, and what hiding costs (docs/guide/trace-overlap.md).
 
@@ -80,7 +105,8 @@ class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     either; `hidden_s`: does both; `exposed_s`: only communicates, or waits for messages. `cost`: how much
     longer the computation took, None if it was not measured; `cost_share`: the part of the hidden time for
     which it was measured; `cost_at_most_s`: what it is if each computation beside communication would take as
-    long alone as the fastest tenth of its class; `comm_cost` the cost of communication. `overlap`,
+    long alone as the fastest tenth of its class; `comm_cost` the cost of communication; `skew_s`: how long a
+    rank waits in collectives for the last rank, None where ranks do not compare. `overlap`,
     `osu_overlap` and `fraction_of_ideal` are None without a cost. `steps`: steps that the trace names, on one
     rank. `doubts`: why the result cannot be trusted.
     """
@@ -102,11 +128,13 @@ class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     hidden_s: float
     hidden_share: float
     exposed_s: float
+    estimate: Estimate
     cost_s: float | None = None
     cost: Interval | None = None
     cost_share: float
     cost_at_most_s: float
     comm_cost: Interval | None = None
+    skew_s: float | None = None
     overlap: float | None = None
     osu_overlap: float | None = None
     fraction_of_ideal: float | None = None
@@ -125,8 +153,8 @@ class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def effect(self) -> bool:
-        """Whether some computation takes significantly more, or less, time beside communication."""
-        return any(one.changed for one in self.classes)
+        """Whether computation takes significantly more time beside communication."""
+        return self.estimate.slowdown is not None and self.estimate.slowdown.low > 1
 
 
 class SlowdownChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +174,9 @@ class SlowdownChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverlapComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Two traces of the same program. Times per step where both name their steps (`per` is `step`)."""
+    """Two traces of the same program. Times per step where both name their steps (`per` is `step`).
+    `cost_change`: by how much the cost of hiding is larger in the second one, s; None where one is not known.
+    """
 
     schema: str = "elbowroom/trace-overlap-comparison"
     version: int = 1
@@ -154,4 +184,5 @@ class OverlapComparison(msgspec.Struct, frozen=True, kw_only=True):
     first: TraceOverlap
     second: TraceOverlap
     classes: tuple[SlowdownChange, ...]
+    cost_change: Interval | None = None
     verdict: str

@@ -2,196 +2,114 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
-from elbowroom.quantities import plural
 from elbowroom.stats.interval import Interval
-from elbowroom.stats.signed_ranks import FEWEST
 from elbowroom.trace.overlap.document import CommunicationKind, ComputationClass, Matched
-from elbowroom.trace.overlap.events import NONE, Events, Flags, Ints, Small
+from elbowroom.trace.overlap.estimate import Effect
+from elbowroom.trace.overlap.events import NONE, Events, Ints
 from elbowroom.trace.overlap.exposure import Exposure
-from elbowroom.trace.overlap.matching import (
-    NOTHING,
-    Comparisons,
-    Instances,
-    compare,
-    compare_short,
-    fewest,
-)
-from elbowroom.trace.overlap.places import Places
+from elbowroom.trace.overlap.pooling import RowEffect
 
 NS = 1e9
-ANY = -2
-"""Any kind of the other side."""
-NO_STEPS = "the trace names no steps, and only instances at the same place of a step can be compared"
-NO_PLACE = (
-    "at each place of the step, it is either always or never beside the other side, or shares too little"
-)
-LEAST_SHARE = 0.01
-"""Classes with less than this part of the shared time of all are counted, but not compared."""
+FAMILY = 0.025
+"""All intervals of a table hold together but for this probability, since any of them may claim an effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassRow:
-    """A class beside a kind of the other side (`other`; NONE: beside none): `all` of its instances, those
-    `alone`, those `overlapped` by this kind, what was compared, or why nothing was, and the slowdown.
+class Slowdowns:
+    """The slowdown of each class beside each kind, or the `reason` why there is none."""
+
+    effect: Effect | None
+    reason: str
+
+    def matched(
+        self, exposure: Exposure, members: Ints, alone: Ints, overlapped: Ints, key: tuple[int, int]
+    ) -> Matched:
+        """What is known of one row."""
+        rows = {} if self.effect is None else {(one.kernel, one.other): one for one in self.effect.rows}
+        row = rows.get(key)
+        slowdown = None if self.reason or row is None else self._interval(row)
+        reason = self.reason or "no instance has its place in another step or on another rank"
+        return Matched(
+            alone=len(alone),
+            overlapped=len(overlapped),
+            shared_s=float(exposure.shared[overlapped].sum()) / NS,
+            comparisons=0 if row is None else int(row.contrasts),
+            slowdown=slowdown,
+            reason="" if slowdown is not None else reason,
+        )
+
+    def _interval(self, row: RowEffect) -> Interval:
+        """With its part of the error of all."""
+        assert self.effect is not None
+        tests = sum(one.contrasts > 0 for one in self.effect.rows)
+        far = float(ndtri(1 - FAMILY / 2 / max(tests, 1))) * row.error
+        log = row.log + self.effect.value
+        value, low, high = (math.exp(min(log + part, 100.0)) for part in (0, -far, far))
+        return Interval(value=value, low=low, high=high)
+
+
+def computation_classes(
+    events: Events, exposure: Exposure, slowdowns: Slowdowns
+) -> tuple[ComputationClass, ...]:
+    """A row for each class and each kind of communication beside it; one without a kind for a class beside
+    none. Most shared time first.
     """
-
-    name: str
-    detail: str = ""
-    other: int
-    all: Ints
-    alone: Ints
-    overlapped: Ints
-    comparisons: Comparisons = NOTHING
-    slowdown: Interval | None = None
-    reason: str = ""
-
-
-def with_slowdowns(rows: Sequence[ClassRow], confidence: float) -> list[ClassRow]:
-    """The rows with the slowdown of what was compared."""
-    return [dataclasses.replace(row, slowdown=row.comparisons.slowdown(confidence)) for row in rows]
-
-
-def computation_rows(events: Events, exposure: Exposure, places: Places) -> list[ClassRow]:
-    """A row for each class and each kind of communication beside it; one of NONE for a class beside none."""
     rows = []
-    least = LEAST_SHARE * float(exposure.shared.sum())
-    for number, members in _groups(events.kind[exposure.event]):
+    for number, members in _groups(events.kind[exposure.event].astype(np.int64)):
         kind = events.classes[number]
         alone = members[exposure.shared[members] == 0]
-        beside = sorted(set(exposure.main[members].tolist()) - {NONE}) or [NONE]
-        for other in beside:
+        for other in sorted(set(exposure.main[members].tolist()) - {NONE}) or [NONE]:
             overlapped = members[(exposure.main[members] == other) & (exposure.shared[members] > 0)]
-            compared, reason = _compared(events, exposure, places, members, other, least)
+            base = slowdowns.matched(exposure, members, alone, overlapped, (number, other))
+            if not len(overlapped):
+                base = Matched(
+                    alone=len(alone),
+                    overlapped=0,
+                    shared_s=0.0,
+                    reason="no communication is active beside it",
+                )
             rows.append(
-                ClassRow(
+                ComputationClass(
+                    **{name: getattr(base, name) for name in Matched.__struct_fields__},
                     name=kind.name,
                     detail=kind.detail,
-                    other=other,
-                    all=members,
-                    alone=alone,
-                    overlapped=overlapped,
-                    comparisons=compared,
-                    reason=reason if len(overlapped) else "no communication is active beside it",
+                    communication=None if other == NONE else exposure.kinds[other],
+                    median_s=float(np.median(exposure.own[alone])) / NS if len(alone) else None,
                 )
             )
-    return rows
+    return tuple(sorted(rows, key=lambda one: -one.shared_s))
 
 
-def communication_rows(events: Events, exposure: Exposure, places: Places) -> list[ClassRow]:
-    """A row for each name of a communication, beside any computation."""
+def communication_kinds(
+    events: Events, exposure: Exposure, names: Ints, slowdowns: Slowdowns, ranks: int
+) -> tuple[CommunicationKind, ...]:
+    """A row for each name of a communication, beside any computation; most time first. `names`: the number of
+    each class's name.
+    """
     rows = []
-    names: dict[str, int] = {}
-    of_class = np.array([names.setdefault(kind.name, len(names)) for kind in events.classes], dtype=np.int64)
-    texts = list(names)
-    least = LEAST_SHARE * float(exposure.shared.sum())
-    for number, members in _groups(of_class[events.kind[exposure.event]]):
+    for number, members in _groups(names[events.kind[exposure.event]]):
         shared = exposure.shared[members]
-        compared, reason = _compared(events, exposure, places, members, ANY, least)
+        base = slowdowns.matched(exposure, members, members[shared == 0], members[shared > 0], (number, 0))
         rows.append(
-            ClassRow(
-                name=texts[number],
-                other=0,
-                all=members,
-                alone=members[shared == 0],
-                overlapped=members[shared > 0],
-                comparisons=compared,
-                reason=reason,
+            CommunicationKind(
+                **{name: getattr(base, name) for name in Matched.__struct_fields__},
+                name=events.classes[int(events.kind[exposure.event[members[0]]])].name,
+                total_s=float(exposure.own[members].sum()) / NS / ranks,
+                hidden_s=float(shared.sum()) / NS / ranks,
             )
         )
-    return rows
+    return tuple(sorted(rows, key=lambda one: -one.total_s))
 
 
-def _groups(label: Small | Ints) -> list[tuple[int, Ints]]:
+def _groups(label: Ints) -> list[tuple[int, Ints]]:
     """Each label with its members, which keep their order."""
     order = np.argsort(label, kind="stable")
     ordered = label[order]
     cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     return [(int(label[part[0]]), part) for part in np.split(order, cuts) if len(part)]
-
-
-def _compared(
-    events: Events, exposure: Exposure, places: Places, members: Ints, other: int, least: float
-) -> tuple[Comparisons, str]:
-    """The comparisons of a class beside a kind of the other side, or why there are none."""
-    state, main = exposure.at_start[members], exposure.main[members]
-    shared = float(exposure.shared[members[_is(main, other)]].sum())
-    if other == NONE or shared == 0:
-        return NOTHING, "it is never beside the other side"
-    if shared < least:
-        return NOTHING, f"it has less than {LEAST_SHARE:.0%} of the shared time"
-    beside = _is(state, other)
-    if not (state == NONE).any():
-        return NOTHING, "it never begins alone"
-    placed = places.place[members] != NONE
-    if not placed.any():
-        return NOTHING, NO_STEPS if not places.steps else "it has no fixed places in the steps"
-    chosen = (beside | (state == NONE)) & placed
-    compared = compare(_instances(events, exposure, places, members[chosen], beside[chosen]))
-    if len(compared) < FEWEST:
-        chosen = (_is(main, other) | (exposure.shared[members] == 0)) & placed
-        short = compare_short(_instances(events, exposure, places, members[chosen], beside[chosen]))
-        compared = short if len(short) > len(compared) else compared
-    if not len(compared):
-        return NOTHING, NO_PLACE
-    return compared, ""
-
-
-def _is(kind: Small, other: int) -> Flags:
-    matches: Flags = kind != NONE if other == ANY else kind == other
-    return matches
-
-
-def _instances(events: Events, exposure: Exposure, places: Places, chosen: Ints, beside: Flags) -> Instances:
-    return Instances(
-        place=places.place[chosen],
-        cell=places.cell[chosen],
-        lane=events.lane[exposure.event[chosen]],
-        own=exposure.own[chosen].astype(float),
-        shared=exposure.shared[chosen].astype(float),
-        beside=beside,
-    )
-
-
-def _matched(exposure: Exposure, row: ClassRow, confidence: float) -> dict[str, object]:
-    slowdown = row.slowdown
-    count = len(row.comparisons)
-    reason = row.reason
-    if slowdown is None and not reason:
-        reason = f"{plural(count, 'comparison')}, but an interval needs {fewest(confidence)}"
-    return {
-        "alone": len(row.alone),
-        "overlapped": len(row.overlapped),
-        "shared_s": float(exposure.shared[row.overlapped].sum()) / NS,
-        "comparisons": count,
-        "slowdown": slowdown,
-        "reason": "" if slowdown is not None else reason,
-    }
-
-
-def computation_class(exposure: Exposure, row: ClassRow, confidence: float) -> ComputationClass:
-    """A row of computation as it is shown."""
-    base = Matched(**_matched(exposure, row, confidence))  # type: ignore[arg-type]
-    return ComputationClass(
-        **{name: getattr(base, name) for name in Matched.__struct_fields__},
-        name=row.name,
-        detail=row.detail,
-        communication=None if row.other == NONE else exposure.kinds[row.other],
-        median_s=float(np.median(exposure.own[row.alone])) / NS if len(row.alone) else None,
-    )
-
-
-def communication_kind(exposure: Exposure, row: ClassRow, confidence: float, ranks: int) -> CommunicationKind:
-    """A row of communication as it is shown."""
-    base = Matched(**_matched(exposure, row, confidence))  # type: ignore[arg-type]
-    return CommunicationKind(
-        **{name: getattr(base, name) for name in Matched.__struct_fields__},
-        name=row.name,
-        total_s=float(exposure.own[row.all].sum()) / NS / ranks,
-        hidden_s=float(exposure.shared[row.all].sum()) / NS / ranks,
-    )

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from elbowroom import api
 from elbowroom.trace.overlap.document import TraceOverlap
-from elbowroom.trace.overlap.matching import Instances, compare
+from elbowroom.trace.overlap.estimate import estimate
+from elbowroom.trace.overlap.events import NONE
+from elbowroom.trace.overlap.instances import Instances, windows_of
+from elbowroom.trace.overlap.spans import Spans, union
 from made_overlap import Made, Span, kineto, scheduled
 
 
@@ -62,13 +65,16 @@ def test_a_slowdown_at_places_that_are_sometimes_covered_is_recovered(
     assert found.cost_at_most_s > made.cost_s
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("recipe", [{"longer": 1.3}, {"longer": 1.3, "ramp": 0.3}, {"cut": False}])
-def test_places_that_are_sometimes_covered_have_no_cost_where_nothing_slows_down(
-    tmp_path: Path, recipe: dict[str, Any], seed: int
+def test_places_that_are_sometimes_covered_rarely_have_a_cost_where_nothing_slows_down(
+    tmp_path: Path,
 ) -> None:
-    found = analysed(tmp_path, scheduled(share=0.5, seed=seed, **recipe))
-    assert found.cost is None or found.cost.low < 0 < found.cost.high
+    recipes: list[dict[str, Any]] = [{"longer": 1.3}, {"longer": 1.3, "ramp": 0.3}, {"cut": False}]
+    wrong = 0
+    for recipe in recipes:
+        for seed in range(8):
+            cost = analysed(tmp_path, scheduled(share=0.5, seed=seed, **recipe)).cost
+            wrong += cost is not None and not cost.low < 0 < cost.high
+    assert wrong <= 2  # of 24 intervals that hold with 95 %; benchmarks/trace_estimate.py counts a thousand
 
 
 @pytest.mark.parametrize("slowdown", [1.0, 1.2])
@@ -131,40 +137,58 @@ def test_the_bound_of_a_class_that_never_runs_alone_is_all_that_is_shared(tmp_pa
     assert found.cost_at_most_s == pytest.approx(found.hidden_s)
 
 
-def instances(own: np.ndarray, shared: np.ndarray, beside: np.ndarray) -> Instances:
-    """Of shape (steps, places)."""
-    steps, places = own.shape
-    return Instances(
-        place=np.tile(np.arange(places), steps),
-        cell=np.repeat(np.arange(steps), places),
-        lane=np.zeros(own.size, dtype=np.int32),
-        own=own.ravel(),
-        shared=shared.ravel(),
-        beside=beside.ravel(),
+def table(own: np.ndarray, beside: np.ndarray) -> tuple[Instances, dict[int, Spans]]:
+    """Instances one after the other, of shape (steps, places), each beside communication or not."""
+    places = own.shape[1]
+    lasts = own.ravel().astype(np.int64)
+    start = np.cumsum(lasts + 10) - lasts
+    covered = beside.ravel()
+    number = np.arange(own.size)
+    made = Instances(
+        rank=np.zeros(own.size, dtype=np.int64),
+        step=number // places,
+        kernel=np.zeros(own.size, dtype=np.int64),
+        place=number % places,
+        start=start,
+        own=lasts.astype(float),
+        shared=np.where(covered, lasts, 0).astype(float),
+        begun=covered,
+        other=np.where(covered, 0, NONE),
     )
+    return made, {0: union(start[covered], start[covered] + lasts[covered])}
 
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    steps=st.integers(2, 40),
-    places=st.integers(2, 30),
+    steps=st.integers(3, 40),
+    places=st.integers(4, 30),
     slowdown=st.floats(1.0, 2.0),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_levels_of_places_and_of_steps_cancel(seed: int, steps: int, places: int, slowdown: float) -> None:
     random = np.random.default_rng(seed)
     beside = random.random((steps, places)) < 0.5
-    alone = 1e5 * np.ones((steps, places))
-    shared = np.where(beside, alone * slowdown, 0.0)
-    level = np.exp(random.normal(0, 0.5, places))[None, :]
-    found = compare(instances(np.where(beside, alone * slowdown, alone) * level, shared * level, beside))
-    assert np.allclose(found.longer, (1 - 1 / slowdown) * found.shared, atol=1e-6)
+    level = np.exp(random.normal(0, 0.5, places))[None, :] * np.exp(random.normal(0, 0.5, steps))[:, None]
+    found = estimate(*table(1e7 * level * np.where(beside, slowdown, 1.0), beside))
+    if found is not None and found.bounded:
+        assert np.exp(found.of_all + found.value) == pytest.approx(slowdown, abs=1e-3)
 
 
-@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(1, 40), places=st.integers(1, 30))
-@settings(max_examples=60, deadline=None)
-def test_places_that_are_always_in_one_state_give_no_comparison(seed: int, steps: int, places: int) -> None:
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(1, 20), places=st.integers(1, 30))
+@settings(max_examples=40, deadline=None)
+def test_places_that_are_always_in_one_state_give_no_interval(seed: int, steps: int, places: int) -> None:
     random = np.random.default_rng(seed)
     beside = np.tile(random.random(places) < 0.5, (steps, 1))
     own = 1e5 * np.where(beside, 1.3, 1.0) * np.exp(random.normal(0, 0.02, (steps, places)))
-    assert not len(compare(instances(own, np.where(beside, own, 0.0), beside)))
+    found = estimate(*table(own, beside))
+    assert found is None or not found.bounded
+
+
+def test_the_state_of_a_place_is_what_its_instances_begin_with() -> None:
+    """Communication that moves by the whole step, or not at all, is where it was."""
+    made, active = table(np.full((3, 8), 1e6), np.random.default_rng(1).random((3, 8)) < 0.5)
+    windows = windows_of(made, active)
+    for shift in (0.0, 1.0):
+        assert (windows.begun(np.full(3, shift)) == made.begun).all()
+    share = windows.share(np.zeros(3), made.own.astype(np.int64))
+    assert share == pytest.approx(made.begun.astype(float), abs=1e-4)

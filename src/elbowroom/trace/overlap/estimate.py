@@ -1,0 +1,299 @@
+"""By how much longer computations take beside communication: pure functions on a table of instances.
+
+Model: the logarithm of an instance's duration is the level of its place, the level and trend of its step, and
+`-log(1 - share (1 - 1/s))` for the share of it that communication covers and the slowdown s; the rest is
+heavy-tailed. docs/reference/trace-estimate.md has the assumptions, and how often intervals hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from elbowroom.trace.overlap.events import NONE, Floats, Ints
+from elbowroom.trace.overlap.instances import Instances, Windows, dense, windows_of
+from elbowroom.trace.overlap.levels import cut_far, levels_of, weights, with_class_levels
+from elbowroom.trace.overlap.pooling import Pool, RowEffect, pool_rows
+from elbowroom.trace.overlap.spans import Spans
+
+SHIFTS = 200
+"""Random circular shifts of the communication of each step."""
+OUTSIDE = 5
+"""Of 201 arrangements, the observed one among them, so many lie beyond each end of a 95 % interval."""
+LARGEST, SMALLEST = math.log(20.0), -math.log(3.0)
+"""Logarithms of slowdowns that are considered."""
+ENDS = np.sinh(np.linspace(-6.0, 6.0, 801)) / math.sinh(6.0) * (LARGEST - SMALLEST)
+"""Distances of the ends of an interval from its value: dense around 0."""
+ROUNDS = 6
+POOLED = 15
+"""Times that rows are pooled at most, since the slowdown of one changes the rest of others."""
+LEAST_MOVE = 1e-3
+"""Of a logarithm of a slowdown: rows that move less have settled."""
+BEGIN_SHARE = 0.5
+"""Communication at the begin is the instrument if such instances have this part of the shared time."""
+A_THIRD = 1 / 3
+"""Of the estimate: a placebo with a larger effect confounds it."""
+LEAST_PLACEBO = 0.01
+"""Of the logarithm of a duration: a smaller placebo confounds nothing."""
+
+Instrument = Literal["begin", "schedule"]
+Confounder = Literal["", "near", "faster", "placebo"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """What the comparison gives. `rows`: the slowdown of each class beside each kind; `of_all`: its logarithm
+    for all others. `low`, `value` and `high` are to be added to the logarithms of all rows: the interval of
+    all together (None: it has no end).
+    `confounder`: what else explains the estimate: computation `near` communication, but not beside it, is
+    longer as well; it is `faster` beside communication; or the `placebo` shows an effect. `worst`: the
+    classes that contribute most to it.
+    """
+
+    rows: tuple[RowEffect, ...]
+    of_all: float
+    value: float
+    low: float | None
+    high: float | None
+    instrument: Instrument
+    confounder: Confounder = ""
+    worst: tuple[int, ...] = ()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval has both ends."""
+        return self.low is not None and self.high is not None
+
+
+def estimate(
+    table: Instances, active: Mapping[int, Spans], *, tick: float = 1.0, seed: int = 1
+) -> Effect | None:
+    """The slowdown of a table beside the other side (`active`, by rank); None where nothing compares: no
+    covered instance has its place in another step or on another rank. `tick`: resolution of durations, ns.
+    """
+    table = _comparable(table)
+    if not len(table) or not table.shared.any():
+        return None
+    windows = windows_of(table, active)
+    fit = _Fit(table, windows, tick)
+    shifts = np.random.default_rng(seed).random((SHIFTS + 1, int(windows.step.max()) + 1))
+    shifts[0] = 0.0
+    arranged = _arrange(fit, windows, shifts, np.ones(len(table)))
+    inflation = max(1.0, float(arranged.student(np.zeros(1))[1:].std()))
+    of_all = float(fit.log[0])
+    pool = _pool(fit, inflation)
+    if pool is None:
+        return None
+    if pool.spread:
+        arranged = _arrange(fit, windows, shifts, pool.multiplier[fit.kernel])
+    value, low, high = arranged.interval()
+    low, high = _wider(value, low, high, pool.unseen)
+    confounder, worst = _confounder(fit, windows, shifts, value, low, high)
+    columns = (fit.kernels[pool.kernel], fit.others(), fit.log, pool.error, pool.contrasts)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    names = ("kernel", "other", "log", "error", "contrasts")
+    return Effect(
+        rows=tuple(RowEffect(**dict(zip(names, row, strict=True))) for row in rows),
+        of_all=of_all,
+        value=value,
+        low=low,
+        high=high,
+        instrument=fit.instrument,
+        confounder=confounder,
+        worst=worst,
+    )
+
+
+def _comparable(table: Instances) -> Instances:
+    """The instances whose place has several: in other steps, or on other ranks."""
+    table = table.only((table.place != NONE) & (table.own > 0))
+    if not len(table):
+        return table
+    several = len(np.unique(table.step)) > 1
+    place = dense(table.place, table.rank) if several else dense(table.place)
+    return table.only(np.bincount(place)[place] > 1)
+
+
+class _Fit:
+    """One slowdown for all rows, and what is left of the logarithms of durations (`rest`). A `row` is a class
+    beside a kind; instances beside nothing are in none.
+    """
+
+    def __init__(self, table: Instances, windows: Windows, tick: float) -> None:
+        self.table = table
+        self.share = np.minimum(table.shared / table.own, 1.0)
+        self.logs = np.log(table.own)
+        at_begin = float(table.shared[table.begun].sum())
+        self.instrument: Instrument = "begin" if at_begin >= BEGIN_SHARE * table.shared.sum() else "schedule"
+        self.levels = levels_of(table, windows)
+        self.usual = _usual(self.levels.place, self.logs)
+        self.kernels, self.kernel = np.unique(table.kernel, return_inverse=True)
+        covered = table.other != NONE
+        self.row = np.full(len(table), NONE)
+        self.row[covered] = dense(self.kernel[covered], table.other[covered])
+        self.log = np.zeros(int(self.row.max()) + 1)
+        self.state = self.instrument_at(windows, np.zeros(int(windows.step.max()) + 1))
+        self.weight = weights(self.logs, self.kernel, self.levels, tick)
+        self._one()
+        # Again without the effect: what is covered must not weigh less.
+        self.weight = weights(self.alone(), self.kernel, self.levels, tick)
+        self._one()
+        self.levels = with_class_levels(self.levels, self.rest, self.weight)
+        self._one()
+
+    def instrument_at(self, windows: Windows, shift: Floats) -> Floats:
+        """The instrument if communication were `shift` later, of shape (instances,)."""
+        return windows.begun(shift) if self.instrument == "begin" else windows.share(shift, self.usual)
+
+    def others(self) -> Ints:
+        """The kind of each row."""
+        kinds = np.zeros(len(self.log), dtype=np.int64)
+        kinds[self.row[self.row != NONE]] = self.table.other[self.row != NONE]
+        return kinds
+
+    def change(self) -> Floats:
+        """The derivative of the logarithm of a duration by that of the slowdown."""
+        log = self._of_instances()
+        change: Floats = self.share * np.exp(-log) / (1 - self.share * -np.expm1(-log))
+        return change
+
+    def alone(self) -> Floats:
+        """The logarithms of durations without the effect."""
+        alone: Floats = self.logs + np.log1p(self.share * np.expm1(-self._of_instances()))
+        return alone
+
+    def settle(self) -> None:
+        """The rest, by the present slowdowns."""
+        self.rest = self.levels.robust(self.alone(), self.weight)
+
+    def _of_instances(self) -> Floats:
+        return np.where(self.row == NONE, 0.0, self.log[np.maximum(self.row, 0)])
+
+    def _one(self) -> None:
+        state = self.levels.residual(self.state, self.weight) * self.weight
+        self.settle()
+        for _ in range(ROUNDS):
+            information = float((state * self.change()).sum())
+            if information <= 0:
+                break
+            step = float((state * self.rest).sum()) / information
+            self.log = np.clip(self.log + step, SMALLEST, LARGEST)
+            self.settle()
+            if abs(step) < 1e-4:
+                break
+
+
+def _pool(fit: _Fit, inflation: float) -> Pool | None:
+    """Pools the rows, and gives each its own slowdown where they differ."""
+    pool = None
+    for _ in range(POOLED):
+        pool = pool_rows(fit.levels.place, fit.kernel, fit.row, fit.weight, fit.state, fit.change(), fit.rest,
+                         fit.table.shared, fit.log, inflation)  # fmt: skip
+        if pool is None or not pool.spread:
+            break
+        moved = float(np.abs(pool.log - fit.log).max())
+        fit.log = np.clip(pool.log, SMALLEST, LARGEST)
+        fit.settle()
+        if moved < LEAST_MOVE:
+            break
+    return pool
+
+
+def _usual(place: Ints, logs: Floats) -> Ints:
+    """The usual duration of each instance's place, ns."""
+    middle = np.bincount(place, logs) / np.bincount(place)
+    usual: Ints = np.maximum(np.exp(middle), 1)[place].astype(np.int64)
+    return usual
+
+
+@dataclass(frozen=True)
+class _Arrangements:
+    """Of each arrangement of the communication (the observed one first): sums of the instrument times the
+    rest (`longer`) and times the dose, and the variance of longer - c dose: `v0 - 2 c v1 + c^2 v2`.
+    """
+
+    longer: Floats
+    dose: Floats
+    v0: Floats
+    v1: Floats
+    v2: Floats
+
+    def student(self, c: Floats) -> Floats:
+        """Studentised sums, of shape (arrangements, values of c), if all rows were c larger."""
+        size = self.v0[:, None] - 2 * c * self.v1[:, None] + c * c * self.v2[:, None]
+        sums: Floats = (self.longer[:, None] - c * self.dose[:, None]) / np.sqrt(np.maximum(size, 1e-30))
+        return sums
+
+    def interval(self) -> tuple[float, float | None, float | None]:
+        """The value, and the ends of what the shifts do not exclude."""
+        if self.dose[0] <= 0:
+            return 0.0, None, None
+        value = float(np.clip(self.longer[0] / self.dose[0], SMALLEST, LARGEST))
+        c = value + ENDS
+        found = self.student(c)
+        above, below = (found[1:] >= found[0]).sum(0), (found[1:] <= found[0]).sum(0)
+        held = (above >= OUTSIDE) & (below >= OUTSIDE)
+        middle = len(c) // 2
+        if not held[middle]:
+            return value, value, value
+        left, right = np.flatnonzero(~held[:middle]), np.flatnonzero(~held[middle:])
+        low = float(c[left[-1]]) if len(left) else None
+        high = float(c[middle + right[0]]) if len(right) else None
+        return value, low, high
+
+
+def _arrange(fit: _Fit, windows: Windows, shifts: Floats, multiplier: Floats) -> _Arrangements:
+    """The sums of all arrangements; `multiplier`: of each instance's weight."""
+    rest = cut_far(fit.rest, fit.weight)
+    dose = fit.levels.residual(fit.change(), fit.weight)
+    squares = np.stack([rest * rest, rest * dose, dose * dose], axis=1)
+    sums = np.stack([rest, dose], axis=1)
+    weight = fit.weight * multiplier
+    found = np.empty((5, len(shifts)))
+    for number, shift in enumerate(shifts):
+        state = weight * fit.levels.without(fit.instrument_at(windows, shift), fit.weight)
+        found[:2, number], found[2:, number] = state @ sums, (state * state) @ squares
+    return _Arrangements(*found)
+
+
+def _wider(
+    value: float, low: float | None, high: float | None, unseen: float
+) -> tuple[float | None, float | None]:
+    """The ends with the variance of rows that nothing compares added."""
+    if low is not None:
+        low = value - math.hypot(value - low, 1.96 * math.sqrt(unseen))
+    if high is not None:
+        high = value + math.hypot(high - value, 1.96 * math.sqrt(unseen))
+    return low, high
+
+
+def _confounder(
+    fit: _Fit, windows: Windows, shifts: Floats, value: float, low: float | None, high: float | None
+) -> tuple[Confounder, tuple[int, ...]]:
+    """What else explains the estimate, and the classes that contribute most."""
+    time = np.bincount(np.maximum(fit.row, 0), np.where(fit.row == NONE, 0, fit.table.shared), len(fit.log))
+    total = float((time * (fit.log + value)).sum() / time.sum())
+    if low is not None and low == high:
+        return "placebo", _largest(fit, fit.weight * fit.levels.without(fit.state, fit.weight) * fit.rest)
+    if high is not None and total + high - value < 0:
+        gain = -np.where(fit.row == NONE, 0.0, fit.table.shared * fit.log[np.maximum(fit.row, 0)])
+        return "faster", _largest(fit, gain)
+    around = windows.around()
+    near = _arrange(fit, around, shifts, np.ones(len(fit.weight)))
+    sizes = near.student(np.zeros(1))[:, 0]
+    state = fit.weight * fit.levels.without(fit.instrument_at(around, shifts[0]), fit.weight)
+    placebo = near.longer[0] / max(float((state * fit.instrument_at(around, shifts[0])).sum()), 1e-12)
+    beyond = (sizes[1:] >= sizes[0]).sum() if sizes[0] > 0 else (sizes[1:] <= sizes[0]).sum()
+    if beyond == 0 and abs(placebo) > max(A_THIRD * abs(total), LEAST_PLACEBO):
+        return "near", _largest(fit, math.copysign(1.0, placebo) * state * fit.rest)
+    return "", ()
+
+
+def _largest(fit: _Fit, part: Floats) -> tuple[int, ...]:
+    """The classes with the three largest sums of `part`."""
+    sums = np.bincount(fit.kernel, part)
+    return tuple(int(fit.kernels[one]) for one in np.argsort(-sums)[:3] if sums[one] > 0)

@@ -1,0 +1,174 @@
+"""The table of instances that the estimator takes (estimate.py), and the schedule of the other side.
+
+A reader of any format may deliver it: numpy columns, or Arrow columns without copying.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from elbowroom.trace.overlap.events import NONE, Events, Flags, Floats, Ints
+from elbowroom.trace.overlap.exposure import Exposure
+from elbowroom.trace.overlap.places import Places
+from elbowroom.trace.overlap.spans import Spans, union
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instances:
+    """Instances of one side in order of lane and time; columns of shape (instances,).
+
+    `rank`; `step`, a number that all ranks share; `kernel`, the class (name, grid, shape); `place`, the same
+    number for the same work in all steps and on all ranks; `start`, `own` time without what is nested in it,
+    the part of it that the other side covers (`shared`), ns; `begun`: whether the other side is active at the
+    start; `other`: its kind that covers most (NONE: none). Instances outside of steps have place NONE.
+    """
+
+    rank: Ints
+    step: Ints
+    kernel: Ints
+    place: Ints
+    start: Ints
+    own: Floats
+    shared: Floats
+    begun: Flags
+    other: Ints
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def only(self, kept: Flags | Ints) -> Instances:
+        """Those that are kept."""
+        return Instances(**{one.name: getattr(self, one.name)[kept] for one in dataclasses.fields(self)})
+
+
+def instances_of(events: Events, exposure: Exposure, places: Places, kernel: Ints) -> Instances:
+    """The table of one side. `kernel`: the class of each class of events (shape: classes)."""
+    rank = events.rank[exposure.event].astype(np.int64)
+    steps = max(places.steps, 1)
+    return Instances(
+        rank=rank,
+        step=np.where(places.cell == NONE, NONE, places.cell % steps),
+        kernel=kernel[events.kind[exposure.event]],
+        place=places.place,
+        start=events.start[exposure.event],
+        own=exposure.own.astype(float),
+        shared=exposure.shared.astype(float),
+        begun=exposure.at_start != NONE,
+        other=exposure.main.astype(np.int64),
+    )
+
+
+def dense(*keys: Ints) -> Ints:
+    """One number from 0 for each combination of keys that occurs, in their order."""
+    number = np.zeros(len(keys[0]), dtype=np.int64)
+    for key in keys:
+        _, low = np.unique(key, return_inverse=True)
+        _, number = np.unique(number * (int(low.max(initial=0)) + 1) + low, return_inverse=True)
+    return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """The steps of all ranks one after the other on one axis, each with the other side's activity in it.
+
+    Of each instance: its `cell` (the step of a rank) and the time since its cell begins (`since`). Of each
+    cell: where it begins on the axis (`first`), its `length`, and its `step`. Times in ns.
+    """
+
+    cell: Ints
+    since: Ints
+    first: Ints
+    length: Ints
+    step: Ints
+    active: Spans
+
+    def begun(self, shift: Floats) -> Floats:
+        """1 where the other side is active when an instance begins, if its activity were `shift` (of each
+        step, a part of its length) later, circularly; else 0.
+        """
+        return self.active.contains(self._at(shift)).astype(float)
+
+    def share(self, shift: Floats, usual: Ints) -> Floats:
+        """The part of its `usual` duration (ns) from its begin that the other side would cover."""
+        at = self._at(shift)
+        first, length = self.first[self.cell], self.length[self.cell]
+        usual = np.minimum(usual, length)
+        end = at + usual
+        over = np.maximum(end - (first + length), 0)
+        covered = self.active.covered(at, end - over) + self.active.covered(first, first + over)
+        return covered / np.maximum(usual, 1)
+
+    def _at(self, shift: Floats) -> Ints:
+        length = self.length[self.cell]
+        moved = self.since - (shift[self.step] * self.length).astype(np.int64)[self.cell]
+        return self.first[self.cell] + moved % length
+
+    def episodes(self) -> Floats:
+        """How many times of activity each cell has, if they were equally long."""
+        cell = np.searchsorted(self.first, self.active.start, side="right") - 1
+        lasts = (self.active.end - self.active.start).astype(float)
+        count = len(self.first)
+        total = np.bincount(cell, lasts, count)
+        return total**2 / np.maximum(np.bincount(cell, lasts**2, count), 1e-9)
+
+    def around(self) -> Windows:
+        """The same with the activity replaced by the times around it: as long before and after as it lasts,
+        without the activity itself.
+        """
+        start, end = self.active.start, self.active.end
+        cell = np.searchsorted(self.first, start, side="right") - 1
+        low, high = self.first[cell], (self.first + self.length)[cell]
+        wide = union(np.maximum(2 * start - end, low), np.minimum(2 * end - start, high))
+        points = np.sort(np.concatenate([wide.start, wide.end, start, end]))
+        begin, stop = points[:-1], points[1:]
+        middle = (begin + stop) // 2
+        kept = (stop > begin) & wide.contains(middle) & ~self.active.contains(middle)
+        return dataclasses.replace(self, active=union(begin[kept], stop[kept]))
+
+
+def windows_of(table: Instances, active: Mapping[int, Spans]) -> Windows:
+    """The windows of a table whose instances all have a place. `active`: the other side's, by rank.
+
+    A cell lasts from its first instance to that of the next cell of its rank.
+    """
+    cell = dense(table.rank, table.step)
+    count = int(cell.max()) + 1
+    rank, step = np.zeros((2, count), dtype=np.int64)
+    rank[cell], step[cell] = table.rank, table.step
+    begin = np.full(count, np.iinfo(np.int64).max)
+    end = np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(begin, cell, table.start)
+    np.maximum.at(end, cell, table.start + table.own.astype(np.int64))
+    following = np.flatnonzero(rank[1:] == rank[:-1])
+    end[following] = np.maximum(begin[following + 1], begin[following] + 1)
+    length = np.maximum(end - begin, 1)
+    first = np.cumsum(length) - length
+    starts, ends = [], []
+    for number in np.unique(rank).tolist():
+        if number in active:
+            cells = np.flatnonzero(rank == number)
+            low, high = _cut(active[number], begin[cells])
+            at = cells[np.clip(np.searchsorted(begin[cells], low, side="right") - 1, 0, None)]
+            low, high = np.maximum(low, begin[at]), np.minimum(high, end[at])
+            kept = high > low
+            starts.append((low + first[at] - begin[at])[kept])
+            ends.append((high + first[at] - begin[at])[kept])
+    none = np.zeros(0, dtype=np.int64)
+    return Windows(
+        cell=cell,
+        since=table.start - begin[cell],
+        first=first,
+        length=length,
+        step=dense(step),
+        active=union(np.concatenate([none, *starts]), np.concatenate([none, *ends])),
+    )
+
+
+def _cut(spans: Spans, bounds: Ints) -> tuple[Ints, Ints]:
+    """Begins and ends of spans that are cut at the bounds."""
+    inside = bounds[spans.contains(bounds)]
+    return np.sort(np.concatenate([spans.start, inside])), np.sort(np.concatenate([spans.end, inside]))
