@@ -6,7 +6,7 @@ import math
 
 from elbowroom.errors import UsageError
 from elbowroom.stats.interval import Interval
-from elbowroom.trace.overlap.document import SlowdownChange, OverlapComparison, TraceOverlap
+from elbowroom.trace.overlap.document import OverlapComparison, SlowdownChange, TraceOverlap
 from elbowroom.trace.overlap.verdict import duration, duration_interval
 
 

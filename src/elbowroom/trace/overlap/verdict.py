@@ -38,7 +38,8 @@ def _cost(overlap: TraceOverlap) -> str:
     hidden = f"{duration(overlap.hidden_s / per)}{step}"
     if overlap.estimate.grade == "nothing hidden":
         exposed = "are exposed" if overlap.hidden_kind == "copies" else "is exposed"
-        return f"Nothing is hidden: all {duration(overlap.comm_s / per)}{step} of {overlap.hidden_kind} {exposed}."
+        total = f"{duration(overlap.comm_s / per)}{step} of {overlap.hidden_kind}"
+        return f"Nothing is hidden: all {total} {exposed}."
     if overlap.cost is None:
         confounded = "the comparison is confounded, since " * (overlap.estimate.grade == "confounded")
         return (
@@ -67,9 +68,9 @@ def _why(overlap: TraceOverlap) -> tuple[str, ...]:
             *((f"Look first at {kind}.",) if overlap.effect else ("More steps make the interval narrower.",)),
         )
     per = overlap.steps or 1
+    most = f"{duration(overlap.cost_at_most_s / per)}{' a step' if overlap.steps else ''}"
     bound = (
-        f"The cost is at most {duration(overlap.cost_at_most_s / per)}{' a step' if overlap.steps else ''} if, "
-        "alone, computation takes as long as the fastest tenth of its class."
+        f"The cost is at most {most} if, alone, computation takes as long as the fastest tenth of its class."
     )
     if answer.grade == "confounded":
         return bound, "Compare with a profile in which communication does not overlap, or is delayed."
