@@ -157,7 +157,7 @@ def test_beyond_what_was_measured_is_marked(load: Load) -> None:
         (Load(computing=(Computing(socket=0, node=4, count=1),)), "computing.node", "0 to 3"),
         (Load(computing=(Computing(socket=0, node=0, count=13),)), "computing.count", "0 to 12"),
         (Load(messages=Messages(node=0, threads=0)), "messages.threads", "1 or more"),
-        (Load(copies=(Copy(node=0, demand=0.0),)), "copies.demand", "above 0"),
+        (Load(copies=(Copy(node=0, demand=0.0),)), "copies.demand", "positive"),
     ],
 )
 def test_what_the_machine_or_the_model_has_not_is_refused(load: Load, field: str, hint: str) -> None:
