@@ -219,7 +219,7 @@ def test_a_driver_that_cannot_be_used_is_one_sentence_with_exit_code_2(
     assert cli.run(["run", "gpu", "--dry-run"]) == 2
     printed = capfd.readouterr()
     assert reason in printed.err
-    assert "nothing of it can be answered here" in printed.err
+    assert "this machine cannot measure any point of the plan" in printed.err
 
 
 def test_without_a_driver_a_plan_is_refused_with_a_hint(

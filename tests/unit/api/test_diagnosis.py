@@ -224,8 +224,8 @@ def test_only_what_the_command_can_be_run_with_may_change(tmp_path: Path) -> Non
     ("command", "problem"),
     [
         ("./app", "names no choice"),
-        ("./app {progress}", "which is no choice of a job"),
-        ("./app {threads}", "names {threads}, which is no choice"),
+        ("./app {progress}", "which is not a choice of a job"),
+        ("./app {threads}", "names {threads}, which is not a choice"),
         ("./app {cores", "has braces that do not close"),
     ],
 )
