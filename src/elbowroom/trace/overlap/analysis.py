@@ -22,7 +22,7 @@ from elbowroom.trace.overlap.document import (
     LeftOut,
     TraceOverlap,
 )
-from elbowroom.trace.overlap.estimate import Effect, estimate
+from elbowroom.trace.overlap.estimate import SlowdownEffect, estimate
 from elbowroom.trace.overlap.events import NONE, Events, Ints
 from elbowroom.trace.overlap.exposure import Exposure, SideSlices, by_rank, exposure, of_side
 from elbowroom.trace.overlap.gaps import with_gaps
@@ -135,7 +135,7 @@ def _compared(
     return Slowdowns(effect=None, reason=_reason(table, steps))
 
 
-def _impossible(table: Instances, active: Mapping[int, Spans], tick: float) -> Effect | None:
+def _impossible(table: Instances, active: Mapping[int, Spans], tick: float) -> SlowdownEffect | None:
     """The effect with all places of a class as one, where it says that communication makes computation
     faster: then places differ by themselves. Otherwise None: that they are alike would be an assumption.
     """
@@ -149,13 +149,13 @@ def _reason(table: Instances, steps: int) -> str:
     covered = np.unique(table.kernel[table.shared > 0])
     if not len(covered):
         return "it is never beside the other side"
-    if not (~table.begun[np.isin(table.kernel, covered)]).any():
+    if not (~table.at_begin[np.isin(table.kernel, covered)]).any():
         return ALWAYS
     if not steps:
         return NO_STEPS
     both = table.only(table.place != NONE)
-    count, begun = np.bincount(both.place), np.bincount(both.place, both.begun)
-    return TOO_FEW if ((begun > 0) & (begun < count)).any() else NO_PLACE
+    count, at_begin = np.bincount(both.place), np.bincount(both.place, both.at_begin)
+    return TOO_FEW if ((at_begin > 0) & (at_begin < count)).any() else NO_PLACE
 
 
 def _answer(events: Events, slowdowns: Slowdowns, costs: _HidingCosts, times: _SideTimes) -> Estimate:

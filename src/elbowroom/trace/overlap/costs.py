@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elbowroom.stats.interval import Interval
-from elbowroom.trace.overlap.estimate import Effect
+from elbowroom.trace.overlap.estimate import SlowdownEffect
 from elbowroom.trace.overlap.events import NONE, Events, Floats, Ints
 from elbowroom.trace.overlap.exposure import Exposure
 from elbowroom.trace.overlap.spans import Spans
@@ -35,7 +35,7 @@ def cost_of(
     events: Events,
     exposure: Exposure,
     kernel: Ints,
-    effect: Effect,
+    effect: SlowdownEffect,
     active: Mapping[int, Spans],
     ranks: Sequence[int],
 ) -> Cost:

@@ -45,7 +45,7 @@ Confounder = Literal["", "near", "faster", "placebo"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effect:
+class SlowdownEffect:
     """What the comparison gives. `rows`: the slowdown of each class beside each kind; `of_all`: its logarithm
     for all others. `low`, `value` and `high` are to be added to the logarithms of all rows: the interval of
     all together (None: it has no end).
@@ -71,7 +71,7 @@ class Effect:
 
 def estimate(
     table: Instances, active: Mapping[int, Spans], *, tick: float = 1.0, seed: int = 1
-) -> Effect | None:
+) -> SlowdownEffect | None:
     """The slowdown of a table beside the other side (`active`, by rank); None where nothing compares: no
     covered instance has its place in another step or on another rank. `tick`: resolution of durations, ns.
     """
@@ -79,7 +79,7 @@ def estimate(
     if not len(table) or not table.shared.any():
         return None
     windows = windows_of(table, active)
-    fit = _Fit(table, windows, tick)
+    fit = _WeightedFit(table, windows, tick)
     shifts = np.random.default_rng(seed).random((SHIFTS + 1, int(windows.step.max()) + 1))
     shifts[0] = 0.0
     arranged = _arrange(fit, windows, shifts, np.ones(len(table)))
@@ -96,7 +96,7 @@ def estimate(
     columns = (fit.kernels[pool.kernel], fit.others(), fit.log, pool.error, pool.contrasts)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     names = ("kernel", "other", "log", "error", "contrasts")
-    return Effect(
+    return SlowdownEffect(
         rows=tuple(RowEffect(**dict(zip(names, row, strict=True))) for row in rows),
         of_all=of_all,
         value=value,
@@ -118,7 +118,7 @@ def _comparable(table: Instances) -> Instances:
     return table.only(np.bincount(place)[place] > 1)
 
 
-class _Fit:
+class _WeightedFit:
     """One slowdown for all rows, and what is left of the logarithms of durations (`rest`). A `row` is a class
     beside a kind; instances beside nothing are in none.
     """
@@ -127,7 +127,7 @@ class _Fit:
         self.table = table
         self.share = np.minimum(table.shared / table.own, 1.0)
         self.logs = np.log(table.own)
-        at_begin = float(table.shared[table.begun].sum())
+        at_begin = float(table.shared[table.at_begin].sum())
         self.instrument: Instrument = "begin" if at_begin >= BEGIN_SHARE * table.shared.sum() else "schedule"
         self.levels = levels_of(table, windows)
         self.usual = _usual(self.levels.place, self.logs)
@@ -147,7 +147,7 @@ class _Fit:
 
     def instrument_at(self, windows: Windows, shift: Floats) -> Floats:
         """The instrument if communication were `shift` later, of shape (instances,)."""
-        return windows.begun(shift) if self.instrument == "begin" else windows.share(shift, self.usual)
+        return windows.at_begin(shift) if self.instrument == "begin" else windows.share(shift, self.usual)
 
     def others(self) -> Ints:
         """The kind of each row."""
@@ -187,7 +187,7 @@ class _Fit:
                 break
 
 
-def _pool(fit: _Fit, inflation: float) -> Pool | None:
+def _pool(fit: _WeightedFit, inflation: float) -> Pool | None:
     """Pools the rows, and gives each its own slowdown where they differ."""
     pool = None
     for _ in range(POOLED):
@@ -234,8 +234,8 @@ class _Arrangements:
             return 0.0, None, None
         value = float(np.clip(self.longer[0] / self.dose[0], SMALLEST, LARGEST))
         c = value + ENDS
-        found = self.student(c)
-        above, below = (found[1:] >= found[0]).sum(0), (found[1:] <= found[0]).sum(0)
+        statistics = self.student(c)
+        above, below = (statistics[1:] >= statistics[0]).sum(0), (statistics[1:] <= statistics[0]).sum(0)
         held = (above >= OUTSIDE) & (below >= OUTSIDE)
         middle = len(c) // 2
         if not held[middle]:
@@ -246,18 +246,18 @@ class _Arrangements:
         return value, low, high
 
 
-def _arrange(fit: _Fit, windows: Windows, shifts: Floats, multiplier: Floats) -> _Arrangements:
+def _arrange(fit: _WeightedFit, windows: Windows, shifts: Floats, multiplier: Floats) -> _Arrangements:
     """The sums of all arrangements; `multiplier`: of each instance's weight."""
     rest = cut_far(fit.rest, fit.weight)
     dose = fit.levels.residual(fit.change(), fit.weight)
     squares = np.stack([rest * rest, rest * dose, dose * dose], axis=1)
     sums = np.stack([rest, dose], axis=1)
     weight = fit.weight * multiplier
-    found = np.empty((5, len(shifts)))
+    sums_of_shifts = np.empty((5, len(shifts)))
     for number, shift in enumerate(shifts):
         state = weight * fit.levels.without(fit.instrument_at(windows, shift), fit.weight)
-        found[:2, number], found[2:, number] = state @ sums, (state * state) @ squares
-    return _Arrangements(*found)
+        sums_of_shifts[:2, number], sums_of_shifts[2:, number] = state @ sums, (state * state) @ squares
+    return _Arrangements(*sums_of_shifts)
 
 
 def _wider(
@@ -272,7 +272,7 @@ def _wider(
 
 
 def _confounder(
-    fit: _Fit, windows: Windows, shifts: Floats, value: float, low: float | None, high: float | None
+    fit: _WeightedFit, windows: Windows, shifts: Floats, value: float, low: float | None, high: float | None
 ) -> tuple[Confounder, tuple[int, ...]]:
     """What else explains the estimate, and the classes that contribute most."""
     time = np.bincount(np.maximum(fit.row, 0), np.where(fit.row == NONE, 0, fit.table.shared), len(fit.log))
@@ -293,7 +293,7 @@ def _confounder(
     return "", ()
 
 
-def _largest(fit: _Fit, part: Floats) -> tuple[int, ...]:
+def _largest(fit: _WeightedFit, part: Floats) -> tuple[int, ...]:
     """The classes with the three largest sums of `part`."""
     sums = np.bincount(fit.kernel, part)
     return tuple(int(fit.kernels[one]) for one in np.argsort(-sums)[:3] if sums[one] > 0)

@@ -23,8 +23,8 @@ class Instances:
 
     `rank`; `step`, a number that all ranks share; `kernel`, the class (name, grid, shape); `place`, the same
     number for the same work in all steps and on all ranks; `start`, `own` time without what is nested in it,
-    the part of it that the other side covers (`shared`), ns; `begun`: whether the other side is active at the
-    start; `other`: its kind that covers most (NONE: none). Instances outside of steps have place NONE.
+    the part of it that the other side covers (`shared`), ns; `at_begin`: whether the other side is active at
+    the start; `other`: its kind that covers most (NONE: none). Instances outside of steps have place NONE.
     """
 
     rank: Ints
@@ -34,7 +34,7 @@ class Instances:
     start: Ints
     own: Floats
     shared: Floats
-    begun: Flags
+    at_begin: Flags
     other: Ints
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ def instances_of(events: Events, exposure: Exposure, places: Places, kernel: Int
         start=events.start[exposure.event],
         own=exposure.own.astype(float),
         shared=exposure.shared.astype(float),
-        begun=exposure.at_start != NONE,
+        at_begin=exposure.at_start != NONE,
         other=exposure.main.astype(np.int64),
     )
 
@@ -86,7 +86,7 @@ class Windows:
     step: Ints
     active: Spans
 
-    def begun(self, shift: Floats) -> Floats:
+    def at_begin(self, shift: Floats) -> Floats:
         """1 where the other side is active when an instance begins, if its activity were `shift` (of each
         step, a part of its length) later, circularly; else 0.
         """

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from elbowroom.stats.interval import Interval
 from elbowroom.trace.overlap.document import CommunicationKind, ComputationClass, Matched
-from elbowroom.trace.overlap.estimate import Effect
+from elbowroom.trace.overlap.estimate import SlowdownEffect
 from elbowroom.trace.overlap.events import NONE, Events, Ints
 from elbowroom.trace.overlap.exposure import Exposure
 from elbowroom.trace.overlap.pooling import RowEffect
@@ -24,7 +24,7 @@ FAMILY = 0.025
 class Slowdowns:
     """The slowdown of each class beside each kind, or the `reason` why there is none."""
 
-    effect: Effect | None
+    effect: SlowdownEffect | None
     reason: str
 
     def matched(

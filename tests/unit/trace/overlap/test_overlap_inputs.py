@@ -45,7 +45,7 @@ def test_json_that_is_no_trace_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.pftrace").write_bytes(b"\x0a\x10\x00\x01binary")
-    refused(tmp_path / "t.pftrace", "no format that is read here")
+    refused(tmp_path / "t.pftrace", "unsupported trace format")
 
 
 @pytest.mark.parametrize(("stream", "word"), [(7, "communication"), (COMM, "computation")])

@@ -152,7 +152,7 @@ def table(own: np.ndarray, beside: np.ndarray) -> tuple[Instances, dict[int, Spa
         start=start,
         own=lasts.astype(float),
         shared=np.where(covered, lasts, 0).astype(float),
-        begun=covered,
+        at_begin=covered,
         other=np.where(covered, 0, NONE),
     )
     return made, {0: union(start[covered], start[covered] + lasts[covered])}
@@ -189,6 +189,6 @@ def test_the_state_of_a_place_is_what_its_instances_begin_with() -> None:
     made, active = table(np.full((3, 8), 1e6), np.random.default_rng(1).random((3, 8)) < 0.5)
     windows = windows_of(made, active)
     for shift in (0.0, 1.0):
-        assert (windows.begun(np.full(3, shift)) == made.begun).all()
+        assert (windows.at_begin(np.full(3, shift)) == made.at_begin).all()
     share = windows.share(np.zeros(3), made.own.astype(np.int64))
-    assert share == pytest.approx(made.begun.astype(float), abs=1e-4)
+    assert share == pytest.approx(made.at_begin.astype(float), abs=1e-4)
