@@ -283,13 +283,13 @@ def _confounder(
         gain = -np.where(fit.row == NONE, 0.0, fit.table.shared * fit.log[np.maximum(fit.row, 0)])
         return "faster", _largest(fit, gain)
     around = windows.around()
-    near = _arrange(fit, around, shifts, np.ones(len(fit.weight)))
-    sizes = near.student(np.zeros(1))[:, 0]
-    state = fit.weight * fit.levels.without(fit.instrument_at(around, shifts[0]), fit.weight)
-    placebo = near.longer[0] / max(float((state * fit.instrument_at(around, shifts[0])).sum()), 1e-12)
-    beyond = (sizes[1:] >= sizes[0]).sum() if sizes[0] > 0 else (sizes[1:] <= sizes[0]).sum()
-    if beyond == 0 and abs(placebo) > max(A_THIRD * abs(total), LEAST_PLACEBO):
-        return "near", _largest(fit, math.copysign(1.0, placebo) * state * fit.rest)
+    near = fit.instrument_at(around, shifts[0])
+    state = fit.weight * fit.levels.without(near, fit.weight)
+    placebo = float(state @ cut_far(fit.rest, fit.weight)) / max(float(state @ near), 1e-12)
+    if abs(placebo) > max(A_THIRD * abs(total), LEAST_PLACEBO):
+        sizes = _arrange(fit, around, shifts, np.ones(len(fit.weight))).student(np.zeros(1))[:, 0]
+        if not (sizes[1:] * np.sign(sizes[0]) >= abs(sizes[0])).any():
+            return "near", _largest(fit, math.copysign(1.0, placebo) * state * fit.rest)
     return "", ()
 
 
