@@ -24,6 +24,7 @@ from elbowroom.launch import executables
 from elbowroom.launch.processes import computing
 from elbowroom.models.figures import CORES
 from elbowroom.models.load import Computing, Load, Messages
+from elbowroom.quantities import plural
 from elbowroom.virtual.machines import of_name
 from elbowroom.virtual.request_calibration import scaled
 from elbowroom.virtual.request_node import SimulatedNode, changed
@@ -35,7 +36,6 @@ from elbowroom.virtual.simulated import (
     SimulatedCurve,
     SimulatedRow,
     bandwidths,
-    count_cores,
     onset_of,
     who,
 )
@@ -219,7 +219,7 @@ def answers(curves: Sequence[SimulatedCurve]) -> tuple[QuestionAnswer, ...]:
 
 def _onset(onset: LossOnset, curve: SimulatedCurve) -> str:
     parts = [
-        f"{side} never" if n is None else f"{side} from {count_cores(n)}"
+        f"{side} never" if n is None else f"{side} from {plural(n, 'core')}"
         for side, n in (("computation", onset.comp_from), ("communication", onset.comm_from))
     ]
     return f"loss of more than {LOSS:.0%}: {parts[0]}, {parts[1]} (of {curve.rows[-1].n})"
@@ -233,7 +233,7 @@ def _minimum(onset: LossOnset, curve: SimulatedCurve) -> str:
         )
     verdict = "a minimum is kept" if onset.floor < STEADY else "no minimum yet"
     return (
-        f"{verdict}: with {count_cores(last.n)} they keep {last.comm_kept:.2f}, and the last third of the "
+        f"{verdict}: with {plural(last.n, 'core')} they keep {last.comm_kept:.2f}, and the last third of the "
         f"cores took {max(onset.floor, 0.0):.2f} of it"
     )
 

@@ -127,9 +127,8 @@ Holder::Holder(const Kernels& kernels, const Work& work, double patience, Kernel
       host_(kernels.context(), sizeof(std::uint32_t) * (static_cast<std::size_t>(sms_) + 2), -1) {
   const int available = kernels.context().facts().sms;
   if (sms_ > available) {
-    throw gpu::Unavailable(
-        std::to_string(sms_) + " SMs would be held, but the device has " + std::to_string(available),
-        "hold fewer SMs");
+    throw gpu::Unavailable(std::to_string(sms_) + " SMs would be held, but the device has " + std::to_string(available),
+                           "hold fewer SMs");
   }
   if (work.pairs && !kernels.has_clusters()) {
     throw gpu::Unavailable("SMs are held in pairs by clusters of blocks, which need compute capability 9.0",

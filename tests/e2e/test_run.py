@@ -267,7 +267,7 @@ def test_a_probe_of_another_mpi_is_refused_before_anything_is_written(
     monkeypatch.setenv("FAKE_LIBRARY", "Open MPI v4.1.4, other")
     code, _, err = run("run", "quick", *SMALL, "--out", "r")
     assert code == 2
-    assert "launcher is of Open MPI 9.9.9 but the library belongs to Open MPI v4.1.4" in err
+    assert "launcher belongs to Open MPI 9.9.9 but the library belongs to Open MPI v4.1.4" in err
     assert not (tmp_path / "r").exists()
 
 

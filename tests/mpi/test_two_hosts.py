@@ -169,6 +169,7 @@ def test_a_slower_link_is_measured_as_slower(two_hosts: LinkedHosts) -> None:
     assert limited < 50 * 1.25
 
 
+@pytest.mark.alone
 def test_a_run_measures_over_two_hosts_and_says_so(two_hosts: LinkedHosts, tmp_path: Path) -> None:
     words = [
         "run",

@@ -153,16 +153,15 @@ def new_run(
     """
     state = {"before": state_of(source, tell)}
     probe = source.open(prepared.groups[0].probe)
-    try:
+    with contextlib.ExitStack() as opened:
+        opened.callback(probe.close)
         manifest = manifest_of(request, prepared, source, state, probe.hello)
         if points is not None:
             manifest = msgspec.structs.replace(manifest, points=tuple(points))
         folder = RunFolder.create(out, manifest, source.topology())
-        journal = folder.journal()
-    except BaseException:
-        probe.close()
-        raise
-    loop = Loop(folder, journal, source, prepared, request.patience, probe)
+        journal = opened.enter_context(contextlib.closing(folder.journal()))
+        loop = Loop(folder, journal, source, prepared, request.patience, probe)
+        opened.pop_all()
     with contextlib.closing(journal), contextlib.closing(loop):
         yield loop
 

@@ -194,7 +194,7 @@ def test_without_a_home_folder_nothing_is_written_into_the_current_one(
     monkeypatch.setattr(native, "checkout_root", lambda: None)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    with pytest.raises(MachineError, match=r"HOME.*no absolute path"):
+    with pytest.raises(MachineError, match=r"HOME.*not an absolute path"):
         native.cache_folder()
 
 

@@ -265,7 +265,7 @@ BOMB = b'<!DOCTYPE a [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><topology version="2
         (gzip.compress(PLAIN.encode()), "gunzip"),
         (b"<html></html>", "<html>"),
         (BOMB, "entities"),
-        (b"<topology version='2.0'>" + b"<object>" * 300, "inside one another"),
+        (b"<topology version='2.0'>" + b"<object>" * 300, "nested elements"),
         (b'<?xml version="1.0" encoding="nonsense"?>' + PLAIN.encode().partition(b"\n")[2], "not XML"),
         (b'<topology version="2.0"></topology>', "no"),
         (PLAIN.replace('cpuset="0x1"', 'cpuset="0x2"').encode(), "processing unit 1 is in two cores"),

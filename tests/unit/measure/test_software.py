@@ -50,4 +50,4 @@ def test_a_changed_checkout_is_marked(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_a_folder_that_is_no_checkout_of_git_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "checkout_root", lambda: tmp_path)
-    assert "git cannot tell" in software()[1]["software.commit"]
+    assert "git does not report" in software()[1]["software.commit"]

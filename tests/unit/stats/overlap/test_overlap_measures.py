@@ -118,7 +118,7 @@ def test_intervals_of_repetitions_hold_the_truth() -> None:
     ("change", "said"),
     [
         (lambda one: one["together"].update(posted=[[1.0]]), "together.posted of repetition 1"),
-        (lambda one: one["message"].update(enter=[]), "message.enter of repetition 1 is no table"),
+        (lambda one: one["message"].update(enter=[]), "message.enter of repetition 1 is not a table"),
     ],
 )
 def test_tables_of_another_shape_are_refused(change: Any, said: str) -> None:
