@@ -161,7 +161,11 @@ def test_a_program_ends_as_it_does_without_a_trace(
         counter.parent.mkdir()
         build_counter(mpi, counter.parent)
     for attempt in range(3):  # a launcher on a busy machine may lose what its ranks print last
-        plain = launch(mpi, ["2", str(program), "20", how])
+        try:
+            plain = launch(mpi, ["2", str(program), "20", how])
+        except subprocess.TimeoutExpired:  # mpirun of Open MPI 4.1 may wait for ever for a rank that aborted
+            assert attempt < 2
+            continue
         into = tmp_path / str(attempt)
         into.mkdir()
         own = traced(f"{counter}:{tracer}", into / "t", f"PMPI_COUNTER={into}")
