@@ -42,7 +42,7 @@ BINS = 100
 MOST_BINS = 100_000
 
 LARGE_JSON = 32 << 20
-"""Bytes of JSON that are read in Python as fast as the program that reads it is built, once."""
+"""Bytes of JSON that Python reads in half a second; for more, the program that reads it is built, once."""
 
 PACKED = 12
 """Bytes of a profiler's JSON in a byte of gz."""
