@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 
 from elbowroom.errors import UsageError
@@ -104,11 +104,13 @@ class LogSection:
         """Passes lines up to one in which the pattern is, and that line; at the end None. Rows on the way are
         of no known table and not passed.
         """
+        return next((match for line in self.lines() if (match := pattern.search(line.text))), None)
+
+    def lines(self) -> Iterator[Line]:
+        """Passes lines one by one up to a row, which is of no known table."""
         while (line := self.peek()) is not None and not line.is_row:
             self.position += 1
-            if match := pattern.search(line.text):
-                return match
-        return None
+            yield line
 
     def above(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """The nearest match in the lines above the section, at most 100 lines back."""

@@ -115,4 +115,5 @@ def _ends(importer: Importer, importer_at: Callable[[Line], Importer | None], li
 
 
 def _hint() -> str:
-    return f"known are {', '.join(importer.title for importer in IMPORTERS.all())}"
+    titles = ", ".join(importer.title for importer in IMPORTERS.all())
+    return f"known are {titles}; curves of both sides are a CSV file (elbowroom help predict)"

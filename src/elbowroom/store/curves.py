@@ -66,6 +66,15 @@ def read_curves(path: Path) -> Curves:
     return parse_curves(read_document(path, field="curves", hint="name a CSV file"), str(path))
 
 
+def may_be_curves(path: Path) -> bool:
+    """Whether a word of such files is in it. What is empty or no text may be one, too: reading it says what
+    is wrong.
+    """
+    data = read_document(path, field="curves", hint="name a CSV file")
+    words = (*COLUMNS[:2], *HEADERS[1:])
+    return not data.strip() or b"\0" in data or any(word.encode() in data for word in words)
+
+
 def write_curves(path: Path, curves: Curves) -> None:
     """Writes the curves, whole or not at all."""
     write_atomically(path, format_curves(curves).encode())

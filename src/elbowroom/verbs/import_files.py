@@ -14,7 +14,7 @@ from elbowroom.errors import UsageError
 from elbowroom.plan.kernels import find
 from elbowroom.points.point import Note
 from elbowroom.quantities import format_size, number, parse_size, plural
-from elbowroom.store.curves import KERNEL, SIZE, read_curves
+from elbowroom.store.curves import KERNEL, SIZE, may_be_curves, read_curves
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ImportFiles(Verb):
         paths = [Path(file) for file in files]
         if not paths:
             raise UsageError("is missing", field="file", hint="name a CSV file or the log of a benchmark")
-        if len(paths) == 1 and not is_log(paths[0]):
+        if len(paths) == 1 and not is_log(paths[0]) and may_be_curves(paths[0]):
             return self._curves(paths[0])
         for field in ("kernel", "size"):
             if (value := getattr(self, field)) is not None:

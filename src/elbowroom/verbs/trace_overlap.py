@@ -14,7 +14,7 @@ from elbowroom.cli.options import Output
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
-from elbowroom.launch import trace_reader
+from elbowroom.launch import processes, trace_reader
 from elbowroom.launch.trace_reader import check_folder
 from elbowroom.quantities import number, span
 from elbowroom.trace.documents import TraceCheck, decode
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from elbowroom.trace.overlap.document import OverlapComparison, TraceOverlap
-    from elbowroom.trace.overlap.events import Events
+    from elbowroom.trace.overlap.events import Events, FastReader
     from elbowroom.trace.overlap.formats import Format
 
 MOST_ROWS = 20
@@ -103,8 +103,12 @@ class ReportOverlap(Verb):
         patterns.compiled()
         try:
             places = [_place(Path(name)) for name in names]
-            events = joined([_read(*place) for place in places], names)
-            return analyse(events, names, patterns, between_calls=self.between_calls)
+            readers = [trace_reader.json_reader(place) if kind == "json" else None for kind, place in places]
+            with processes.computing("analysing the trace"):
+                events = joined(
+                    [_read(*place, fast) for place, fast in zip(places, readers, strict=True)], names
+                )
+                return analyse(events, names, patterns, between_calls=self.between_calls)
         except MemoryError as error:
             raise UsageError(
                 "is larger than memory",
@@ -176,14 +180,14 @@ def _place(path: Path) -> tuple[Format, Path]:
     return kind, place
 
 
-def _read(kind: Format, place: Path) -> Events:
+def _read(kind: Format, place: Path, fast: FastReader | None) -> Events:
     from elbowroom.trace.overlap.chrome import read_json
     from elbowroom.trace.overlap.nsight import read_nsight
     from elbowroom.trace.overlap.otf2 import read_otf2
     from elbowroom.trace.overlap.own import read_columns, read_parquet
 
     if kind == "json":
-        return read_json(place, trace_reader.json_reader(place))
+        return read_json(place, fast)
     if kind == "sqlite":
         return read_nsight(place)
     if kind == "parquet":
@@ -191,7 +195,7 @@ def _read(kind: Format, place: Path) -> Events:
     if kind == "otf2":
         with trace_reader.otf2_records(place) as stream:
             return read_otf2(stream, place)
-    with trace_reader.columns(place) as columns:
+    with trace_reader.columns(place, tell=lambda *_: None) as columns:  # the whole says that it is under way
         read = read_columns(columns.stream)
     doubts = () if columns.trusted else decode(columns.summary, TraceCheck).doubts
     return dataclasses.replace(read, doubts=(*read.doubts, *doubts))

@@ -64,6 +64,7 @@ def test_rows_of_an_unknown_table_are_named(logs, capfd):
     [
         (["import", "-o", "run"], "file: is missing"),
         (["import", "osu.log", "other.log", "-o", "run"], "is not the log of a known benchmark"),
+        (["import", "other.log", "-o", "run"], "is not the log of a known benchmark"),
         (["import", "cut.log", "-o", "run"], "cut.log line 3: no values follow the heading"),
         (["import", "osu.log", "--kernel", "triad", "-o", "run"], "is only valid with curves"),
         (["fit", "kept"], "holds tables of logs, no curves"),

@@ -1,10 +1,12 @@
 """json-events reads what elbowroom's reader in Python reads, or declines the file."""
 
 import gzip
+import io
 import json
 import os
 import random
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -156,6 +158,16 @@ def test_cut_compressed_data_are_declined(tmp_path, cut):
     path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(kineto(make(Recipe(seed=4, instances=40))))[:-cut])
     assert read_fast(path) is None
+
+
+@pytest.mark.parametrize("kept", [0, 3, 5, 1000, -1])
+def test_a_trace_whose_program_dies_is_read_in_python(tmp_path, kept):
+    path = tmp_path / "trace.json"
+    path.write_bytes(kineto(make(Recipe(seed=4, instances=40))))
+    reader = trace_reader.json_reader(path)
+    with reader(path) as stream:
+        output = stream.read()
+    assert rows(read_json(path, lambda _: nullcontext(io.BytesIO(output[:kept])))) == rows(read_json(path))
 
 
 def test_small_traces_need_no_program(tmp_path, monkeypatch):

@@ -154,7 +154,7 @@ def test_damage_is_named_with_its_line(name, before, after, message):
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(UsageError):
-        parse_log(text, "log")
+        assert parse_log(text, "log").tables
 
 
 def test_rows_of_an_unknown_benchmark_are_named_and_not_counted():

@@ -19,9 +19,10 @@ _UNITS = {"usec": "us", "msec": "ms", "sec": "s", "%": "%"}
 
 def _read(section: LogSection) -> Iterator[Table]:
     title = section.find(_TITLE)
+    if title is None:
+        return
     settings: dict[str, int | float | str] = {}
-    while title and (line := section.peek()) is not None and not line.is_row:
-        section.take()
+    for line in section.lines():
         if _HEADING.match(line.text):
             columns = [_column(section, line.number, text) for text in line.cells]
             group = columns[0].name == "group"

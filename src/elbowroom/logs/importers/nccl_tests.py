@@ -19,8 +19,7 @@ _UNITS = {"size": "B", "count": "", "time": "us", "algbw": "GB/s", "busbw": "GB/
 def _read(section: LogSection) -> Iterator[Table]:
     named = section.above(_NAME) or _NAME.search(section.source)
     settings: dict[str, int | float | str] = {"ranks": 0}
-    while (line := section.peek()) is not None and not line.is_row:
-        section.take()
+    for line in section.lines():
         settings["ranks"] = int(settings["ranks"]) + bool(re.match(r"#\s+Rank\s+\d+ ", line.text))
         if _HEADING.match(line.text):
             units, names = section.take(), line.text[1:].split()

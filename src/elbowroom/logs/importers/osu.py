@@ -18,9 +18,10 @@ _RATES = {"MB/s": ("bandwidth", "MB/s"), "GB/s": ("bandwidth", "GB/s"), "Message
 
 def _read(section: LogSection) -> Iterator[Table]:
     title = section.find(_TITLE)
+    if title is None:
+        return
     settings: dict[str, int | float | str] = {}
-    while title and (line := section.peek()) is not None and not line.is_row:
-        section.take()
+    for line in section.lines():
         if _HEADING.match(line.text):
             columns = [
                 _column(section, line.number, text) for text in re.split(r"\s{2,}|\t+", line.text[1:].strip())

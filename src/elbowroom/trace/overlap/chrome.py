@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,10 +39,8 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
     """
     if fast is not None:
         whole = EventTable()
-        with fast(path) as stream:
-            about = whole.add_columns(stream)
-        if about is not None:
-            return whole.events(path, about, doubt="")
+        with fast(path) as stream, suppress(EOFError):  # it declined the file, or was ended
+            return whole.events(path, whole.add_columns(stream), doubt="")
     trace = JsonTrace(path)
     table = EventTable()
     for block in trace.blocks():
@@ -144,9 +143,9 @@ class EventTable:
                 self.facts.add(key[0], event.name, event.args)
         return whole
 
-    def add_columns(self, stream: IO[bytes]) -> dict[str, Any] | None:
-        """Adds what json-events wrote (lib/events/reader.hpp), and gives what stands around the events;
-        None if it declined the file.
+    def add_columns(self, stream: IO[bytes]) -> dict[str, Any]:
+        """Adds what json-events wrote (lib/events/reader.hpp), and gives what stands around the events.
+        EOFError if that ends early.
         """
         kinds, lanes = list[Ints](), list[Ints]()
         while count := int.from_bytes(stream.read(4), "little"):
@@ -157,10 +156,10 @@ class EventTable:
             self.duration.append(_column(stream, count, np.float64))
             self.correlation.add(_column(stream, count, np.int64))
             self.external.add(_column(stream, count, np.int64))
-        rest = stream.read()
-        if not rest:
-            return None
-        header = json.loads(rest.decode("utf-8", "replace"))
+        try:
+            header = json.loads(stream.read().decode("utf-8", "replace"))
+        except ValueError as error:
+            raise EOFError from error
         raw_kind = np.concatenate(kinds) if kinds else np.zeros(0, dtype=np.int64)
         raw_lane = np.concatenate(lanes) if lanes else np.zeros(0, dtype=np.int64)
         kind = np.zeros(len(header["classes"]), dtype=np.int64)
@@ -300,7 +299,10 @@ class EventTable:
 
 
 def _column(stream: IO[bytes], count: int, kind: type[Any]) -> Any:
-    return np.frombuffer(stream.read(count * np.dtype(kind).itemsize), dtype=kind)
+    data = stream.read(count * np.dtype(kind).itemsize)
+    if len(data) < count * np.dtype(kind).itemsize:
+        raise EOFError
+    return np.frombuffer(data, dtype=kind)
 
 
 def _in_order(numbers: Ints) -> list[int]:
