@@ -14,6 +14,8 @@ from elbowroom.experiments.plans import Overrides as Overrides
 from elbowroom.experiments.plans import names as names
 from elbowroom.experiments.plans import plans as plans
 from elbowroom.explain.explanation import Explanation as Explanation
+from elbowroom.frames import Frame as Frame
+from elbowroom.frames import frame as frame
 from elbowroom.launch.executables import simulate_factorization as simulate_factorization
 from elbowroom.launch.nic import NicSettings as NicSettings
 from elbowroom.launch.nic import run_behind_nic as run_behind_nic

@@ -3,7 +3,7 @@
 import elbowroom
 
 run = elbowroom.open("runs/quick-20260101-120000")
-run.verdict.text, run.points(), run.table(), run.frame()
+run.verdict.text, run.points(), run.frame().to_pandas()
 elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 """
 
@@ -98,6 +98,7 @@ PUBLIC = {
         ),
         "elbowroom.verbs.profile_what_if": ("predict_changes",),
         "elbowroom.experiments.plans": ("Overrides", "names", "plans"),
+        "elbowroom.frames": ("Frame", "frame"),
     }.items()
     for name in names
 }

@@ -68,7 +68,18 @@ ARROWS = {
 }  # fmt: skip
 """The packages that each package imports directly."""
 
-ANYBODY = {"documents", "errors", "files", "plugins", "quantities", "schemas", "signals", "version"}
+ANYBODY = {
+    "display",
+    "documents",
+    "errors",
+    "files",
+    "frames",
+    "plugins",
+    "quantities",
+    "schemas",
+    "signals",
+    "version",
+}
 """Modules that every package may import."""
 
 EDGES = [(package, other) for package, others in sorted(ARROWS.items()) for other in sorted(others)]

@@ -1,6 +1,6 @@
 """What a profile says, per node and over time: docs/reference/profile-md defines each quantity.
 
-Network intervals, and nodes over time, as Parquet files for other programs.
+Network intervals, and nodes over time, as tables for other programs.
 
 Intervals: rank, node, peer (null: none), out, bytes, posted_s, completed_s, begin_s, end_s, call (null: of a
 rank without a file), exact. Windows: node, begin_s, end_s, sent, received (bytes), ranks (mean).
@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.files import write_with
+from elbowroom.frames import Frame, of_columns
 from elbowroom.profile import matching
 from elbowroom.profile.curve import NicCurve, load_curve
 from elbowroom.profile.intervals import (
@@ -365,8 +365,8 @@ def _memory(profile: Profile, ranks: Sequence[RankSummary]) -> MemorySummary:
     )
 
 
-def write_intervals(analysis: Analysis, path: Path) -> int:
-    """Writes the network intervals, whole or not at all; how many."""
+def interval_frame(analysis: Analysis) -> Frame:
+    """The network intervals, a row each: ranks, bytes, times since the start in s, and the call."""
     import pyarrow
 
     network, events = analysis.network, analysis.profile.events
@@ -374,8 +374,7 @@ def write_intervals(analysis: Analysis, path: Path) -> int:
     known = network.event >= 0
     calls = np.zeros(len(known), dtype=np.int32)
     calls[known] = events.call[network.event[known]]
-    _write(
-        path,
+    return of_columns(
         {
             "rank": network.rank.astype(np.int32),
             "node": network.node.astype(np.int32),
@@ -391,17 +390,15 @@ def write_intervals(analysis: Analysis, path: Path) -> int:
         },
         "elbowroom/profile-intervals",
     )
-    return len(network.rank)
 
 
-def write_windows(analysis: Analysis, path: Path) -> int:
-    """Writes each node over time, in the windows of the burstiness, whole or not at all; how many rows."""
+def window_frame(analysis: Analysis) -> Frame:
+    """Each node over time, in the windows of the burstiness: bytes sent and received, ranks at once."""
     edges = window_edges(analysis.duration)
     nodes = analysis.profile.nodes
     curves = [analysis.node_curve(node, edges) for node in range(nodes)]
     count = len(edges) - 1
-    _write(
-        path,
+    return of_columns(
         {
             "node": np.repeat(np.arange(nodes, dtype=np.int32), count),
             "begin_s": np.tile(edges[:-1], nodes),
@@ -412,15 +409,6 @@ def write_windows(analysis: Analysis, path: Path) -> int:
         },
         "elbowroom/profile-windows",
     )
-    return nodes * count
-
-
-def _write(path: Path, columns: dict[str, Any], schema: str) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    table = pyarrow.table(columns).replace_schema_metadata({"schema": schema, "version": "1"})
-    write_with(path, lambda temporary: pyarrow.parquet.write_table(table, temporary, compression="zstd"))
 
 
 class NodeAnalysis(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from elbowroom.files import write_with
+from elbowroom.frames import Frame
 from elbowroom.points.payload import SIDES
 from elbowroom.points.point import Point
 from elbowroom.points.unit import Entry
@@ -39,16 +39,7 @@ def table(entries: Iterable[Entry], points: Sequence[Point]) -> pyarrow.Table:
 
 def seal(path: Path, entries: Iterable[Entry], points: Sequence[Point], *, own: bool = False) -> None:
     """Writes the table to `path`, whole or not at all; `own`: into the folder of its run."""
-    import pyarrow.parquet
-
-    sealed = table(entries, points)
-
-    def write(temporary: Path) -> None:
-        # pyarrow takes a name for UTF-8, or for an address.
-        with temporary.open("wb") as file:
-            pyarrow.parquet.write_table(sealed, file, compression="zstd")
-
-    write_with(path, write, own=own)
+    Frame(table(entries, points)).write(path, own=own)
 
 
 def _rows(entry: Entry, points: dict[str, Point]) -> Iterable[dict[str, Any]]:

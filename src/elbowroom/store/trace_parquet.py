@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.files import write_with
+from elbowroom.frames import Frame, of_columns
 from elbowroom.trace.activity import UNKNOWN, RecordedActivity
 from elbowroom.trace.columns import (
     COUNTER,
@@ -244,16 +245,17 @@ def write_tables(activity: RecordedActivity, folder: Path) -> tuple[Path, Path]:
     with one offset for the whole job, bytes, tag, flags) into `folder`. What is not known is null.
     """
     paths = folder / TASKS, folder / COMMUNICATIONS
-    _write_table(paths[0], "elbowroom/trace-tasks", _tasks(activity))
-    _write_table(paths[1], "elbowroom/trace-communications", _communications(activity))
+    task_frame(activity).write(paths[0])
+    communication_frame(activity).write(paths[1])
     return paths
 
 
-def _tasks(activity: RecordedActivity) -> dict[str, Any]:
+def task_frame(activity: RecordedActivity) -> Frame:
+    """The tasks, a row each: the columns of `tasks.parquet`."""
     tasks = activity.tasks
     names = [kind.name for kind in activity.job.types]
     threads = np.array([thread.thread for thread in activity.job.threads] or [0])
-    return {
+    columns = {
         "rank": tasks.rank,
         "task": tasks.task,
         "name": [None if kind == UNKNOWN else names[kind] for kind in tasks.type],
@@ -264,14 +266,16 @@ def _tasks(activity: RecordedActivity) -> dict[str, Any]:
         "start_ns": _known(tasks.start),
         "end_ns": _known(tasks.end),
     }
+    return of_columns(columns, "elbowroom/trace-tasks")
 
 
-def _communications(activity: RecordedActivity) -> dict[str, Any]:
+def communication_frame(activity: RecordedActivity) -> Frame:
+    """The communications, a row each: the columns of `communications.parquet`."""
     every = activity.communications
     job = activity.job
     ranks = np.array([job.ranks[thread.rank].rank for thread in job.threads] or [0])
     threads = np.array([thread.thread for thread in job.threads] or [0])
-    return {
+    columns = {
         "message": every.message,
         "from_rank": ranks[every.sender],
         "from_thread": threads[every.sender],
@@ -285,6 +289,7 @@ def _communications(activity: RecordedActivity) -> dict[str, Any]:
         "tag": every.tag,
         **{name: (every.flags >> bit & 1).astype(bool) for bit, name in enumerate(FLAGS)},
     }
+    return of_columns(columns, "elbowroom/trace-communications")
 
 
 def _known(values: npt.NDArray[np.int64], names: npt.NDArray[np.int64] | None = None) -> Any:
@@ -292,11 +297,3 @@ def _known(values: npt.NDArray[np.int64], names: npt.NDArray[np.int64] | None = 
 
     shown = values if names is None else names[np.maximum(values, 0)]
     return pyarrow.array(shown, mask=values == UNKNOWN)
-
-
-def _write_table(path: Path, schema: str, columns: dict[str, Any]) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    table = pyarrow.table(columns).replace_schema_metadata({"schema": schema, "version": "1"})
-    write_with(path, lambda temporary: pyarrow.parquet.write_table(table, temporary, compression="zstd"))

@@ -17,6 +17,7 @@ from elbowroom.documents import parse_toml
 from elbowroom.draw import files
 from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_text
+from elbowroom.frames import Frame, frame
 from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
 from elbowroom.models import figures, published
 from elbowroom.models import load as load_file
@@ -127,6 +128,10 @@ class Model:
         if comp_node is None and comm_node is None:
             at = tuple(item for item in at if self.fitted(model).answers(item))
         return self.answers(at, model=model, faithful=faithful, size=size)
+
+    def frame(self) -> Frame:
+        """All predictions of `curves`, a row each: cores, nodes, and the four bandwidths with intervals."""
+        return frame(self.curves())
 
     def answers(
         self,

@@ -38,6 +38,7 @@ from elbowroom.verbs.nic import EmulatedNicOptions as NicOptions
 from elbowroom.version import __version__
 
 if TYPE_CHECKING:
+    from elbowroom.frames import Frame
     from elbowroom.profile.analysis import Analysis
     from elbowroom.profile.profile import Profile
     from elbowroom.profile.summary import EmulatedNic, MemoryTraffic, ProfileSummary
@@ -264,6 +265,18 @@ class ShownProfile(NamedTuple):
 
         return sentences(self.summary)
 
+    def intervals(self) -> Frame:
+        """When each message was on the network, a row for each of its ends."""
+        from elbowroom.profile.analysis import interval_frame
+
+        return interval_frame(self.analysis)
+
+    def windows(self) -> Frame:
+        """The nodes over time: bytes and ranks on the network in each window."""
+        from elbowroom.profile.analysis import window_frame
+
+        return window_frame(self.analysis)
+
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The nodes: names of columns, and rows."""
         from elbowroom.profile.figures import COLUMNS, node_row
@@ -325,14 +338,14 @@ show_profile = function_of(ShowProfile, "show_profile")
 
 def save(result: ShownProfile, path: Path) -> None:
     """Writes the profile as a page (.html), its figures (.svg, .png) or its network intervals (.parquet)."""
-    from elbowroom.profile.analysis import write_intervals
+    from elbowroom.profile.analysis import interval_frame
     from elbowroom.profile.figures import profile_figures, profile_page
 
     ending = path.suffix.lower()
     if ending == ".html":
         write_atomically(path, profile_page(result.analysis, result.summary).encode())
     elif ending == ".parquet":
-        write_intervals(result.analysis, path)
+        interval_frame(result.analysis).write(path)
     else:
         figures = profile_figures(result.analysis, result.summary)
         save_panels(figures, path, columns=1, title=result.analysis.profile.folder, shared=False)

@@ -16,6 +16,7 @@ from elbowroom.draw.figure import TextTable
 from elbowroom.errors import UsageError
 from elbowroom.experiments.diffusion.steps import rows
 from elbowroom.files import write_atomically
+from elbowroom.frames import Frame, frame
 from elbowroom.launch.processes import computing
 from elbowroom.machine.topology import Machine
 from elbowroom.measure import export, results
@@ -35,9 +36,6 @@ from elbowroom.verbs.model_file import curves_of
 from elbowroom.verbs.run_report import build_page, job_section, model_sections
 
 if TYPE_CHECKING:
-    import pandas
-    import pyarrow
-
     from elbowroom.advise.job import Job
     from elbowroom.draw.figure import Figure
     from elbowroom.experiments.diffusion.steps import StepRow
@@ -136,20 +134,13 @@ class Run:
             ),
         )
 
-    def table(self) -> pyarrow.Table:
-        """All raw samples as an Arrow table (see store/sealed.py for its columns)."""
-        return sealed.table(self._folder.entries(), self.manifest.points)
+    def frame(self) -> Frame:
+        """The points, a row each: axes, both sides alone and together, both ratios, with their intervals."""
+        return frame(self.points())
 
-    def frame(self) -> pandas.DataFrame:
-        """All raw samples as a pandas data frame; UsageError where pandas is not installed."""
-        try:
-            import pandas  # noqa: F401
-        except ImportError as error:
-            raise UsageError(
-                "pandas is not installed", field="frame", hint="pip install pandas, or use table()"
-            ) from error
-        frame: pandas.DataFrame = self.table().to_pandas()
-        return frame
+    def samples(self) -> Frame:
+        """All raw samples, a row for each unit, phase and side (docs/reference/exports.md)."""
+        return Frame(sealed.table(self._folder.entries(), self.manifest.points))
 
     def show(self) -> dict[str, Any]:
         """What `show --json` prints, as plain data."""

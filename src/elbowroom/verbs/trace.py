@@ -37,6 +37,7 @@ from elbowroom.verbs.trace_tables import (
 )
 
 if TYPE_CHECKING:
+    from elbowroom.frames import Frame
     from elbowroom.trace.activity import RecordedActivity
     from elbowroom.trace.activity_figures import ActivityOverTime
 
@@ -213,6 +214,18 @@ class TraceActivity(NamedTuple):
     over_time: ActivityOverTime
     trusted: bool
     tables: tuple[Path, ...] = ()
+
+    def tasks(self) -> Frame:
+        """The tasks, a row each."""
+        from elbowroom.store.trace_parquet import task_frame
+
+        return task_frame(self.activity)
+
+    def communications(self) -> Frame:
+        """The communications, a row each."""
+        from elbowroom.store.trace_parquet import communication_frame
+
+        return communication_frame(self.activity)
 
 
 class ShowActivity(Verb):

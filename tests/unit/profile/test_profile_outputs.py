@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from elbowroom.draw.svg import svg
-from elbowroom.profile.analysis import Analysis, analyse, summarise, write_intervals, write_windows
+from elbowroom.profile.analysis import Analysis, analyse, interval_frame, summarise, window_frame
 from elbowroom.profile.curve import NicCurve
 from elbowroom.profile.figures import profile_figures, profile_page, sentences
 from elbowroom.profile.profile import read_profile
@@ -68,7 +68,8 @@ def test_a_job_on_one_node_has_no_network_and_no_bandwidth(tmp_path: Path) -> No
 
 def test_intervals_are_rows_of_a_parquet_file(analysis: Analysis, tmp_path: Path) -> None:
     path = tmp_path / "intervals.parquet"
-    assert write_intervals(analysis, path) == 80
+    assert len(interval_frame(analysis)) == 80
+    interval_frame(analysis).write(path)
     table = pyarrow.parquet.read_table(path).to_pydict()
     assert sum(size for size, out in zip(table["bytes"], table["out"], strict=True) if out) == 40_000_000
     assert set(table["call"]) == {"MPI_Sendrecv"}
@@ -77,8 +78,6 @@ def test_intervals_are_rows_of_a_parquet_file(analysis: Analysis, tmp_path: Path
 
 def test_windows_are_rows_of_a_parquet_file(analysis: Analysis, tmp_path: Path) -> None:
     path = tmp_path / "windows.parquet"
-    rows = write_windows(analysis, path)
-    table = pyarrow.parquet.read_table(path)
-    assert table.num_rows == rows
+    table = pyarrow.parquet.read_table(window_frame(analysis).write(path))
     assert table.schema.metadata[b"schema"] == b"elbowroom/profile-windows"
     assert sum(table["sent"].to_pylist()) == pytest.approx(40_000_000)
