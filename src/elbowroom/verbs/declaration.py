@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 import click
 from click.core import ParameterSource
 
+from elbowroom.cli.answer import Answer, print_answer
 from elbowroom.cli.console import print_json, progress_bar
 from elbowroom.cli.options import NOISY, Command, json_option
 from elbowroom.errors import UsageError
@@ -337,6 +338,16 @@ class Verb(Options):
         """Prints the result for people."""
         raise NotImplementedError
 
+    def answer(self, result: Any) -> Answer | None:
+        """How the text for people ends: verdict, reason and next command; None for commands that convert."""
+        return None
+
+    def stdout_is_taken(self) -> bool:
+        """Whether stdout belongs to a program or to a file that is written there; then the text for people
+        goes to stderr.
+        """
+        return False
+
     def planned_document(self, plan: Any) -> Any:
         """What `--dry-run --json` prints."""
         return plan
@@ -394,11 +405,15 @@ class Verb(Options):
         return self.show(result, as_json)
 
     def show(self, result: Any, as_json: bool) -> int:
-        """Prints the document or the text of the result; returns the exit code."""
+        """Prints the document, or the text of the result and its answer; returns the exit code."""
         if as_json:
             print_json(self.document(result))
-        else:
+            return self.exit_code(result)
+        with contextlib.redirect_stdout(sys.stderr) if self.stdout_is_taken() else contextlib.nullcontext():
             self.print(result)
+            answer = self.answer(result)
+            if answer is not None:
+                print_answer(answer)
         return self.exit_code(result)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from elbowroom.cli.answer import Answer
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.errors import UsageError
 from elbowroom.plan.kernels import find
@@ -98,6 +99,12 @@ class ImportFiles(Verb):
         else:
             print_run(result)
         click.echo(f"run: {result.path}")
+
+    def answer(self, result: Run | LoggedTables) -> Answer | None:
+        """That of the run; tables of logs have none of their own."""
+        from elbowroom.verbs.run_answer import run_answer
+
+        return None if isinstance(result, LoggedTables) else run_answer(result)
 
     def trusted(self, result: Run | LoggedTables) -> bool:
         """What others measured is not judged."""

@@ -90,7 +90,7 @@ class CaseOptions(Options):
         )
 
 
-class Answer(NamedTuple):
+class PredictResult(NamedTuple):
     """A model, the name of the part of it that answers, and its answer: one of the three."""
 
     model: Model
@@ -135,19 +135,19 @@ class Predict(Verb):
     out: str | None = out_option(FIGURE, "Draw the curves over the number of cores: .png or .svg.", "FIGURE")
     stacked: bool = option("With -o: stack both bandwidths, with the model's named points.")
 
-    def do(self) -> Answer:
+    def do(self) -> PredictResult:
         """The answer to what the options describe: cases on an accelerator, a load, or situations."""
         from elbowroom.verbs.gpu_models import predict_cases
         from elbowroom.verbs.model_file import load_model
 
         if cases := self._cases():
             model = load_model(self.source)
-            return Answer(model, "gpu", cases=predict_cases(model, cases))
+            return PredictResult(model, "gpu", cases=predict_cases(model, cases))
         if any(getattr(self, name) not in (None, ()) for name in BEYOND):
             model = load_model(self.source)
             load = self._load(model)
             name = model.name(self.model)
-            return Answer(model, name, load=model.predict_load(load, model=name))
+            return PredictResult(model, name, load=model.predict_load(load, model=name))
         self._check_nodes()
         model = load_model(self.source)
         # Only the threshold model has a faithful mode: asking for that is asking for it.
@@ -163,7 +163,7 @@ class Predict(Verb):
         )
         name = model.name(chosen)
         self._draw(model, predictions)
-        return Answer(model, name, predictions)
+        return PredictResult(model, name, predictions)
 
     def _cases(self) -> Sequence[DeviceCase]:
         """The cases that options or the file of --load name; none where they are for something else.
@@ -295,7 +295,7 @@ class Predict(Verb):
         """Whether it is of one situation."""
         return self.cores is not None and self.comp_node is not None
 
-    def document(self, result: Answer) -> Any:
+    def document(self, result: PredictResult) -> Any:
         """One situation at the top, several in a list, a load, or cases."""
         from elbowroom.models.prediction_documents import load_document, situation_document
         from elbowroom.verbs.gpu_models import gpu_document
@@ -314,7 +314,7 @@ class Predict(Verb):
             single=self._is_single,
         )
 
-    def print(self, result: Answer) -> None:
+    def print(self, result: PredictResult) -> None:
         """One situation, a table over n for each placement, a line for each stream, or for each case."""
         if result.cases is not None:
             model_tables.print_cases(result.model, result.cases)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from elbowroom.cli.answer import Answer
 from elbowroom.cli.console import chatter
 from elbowroom.cli.options import completion
 from elbowroom.errors import UsageError
@@ -21,6 +22,7 @@ from elbowroom.launch.launchers import names as launcher_names
 from elbowroom.machine.topology import Machine
 from elbowroom.points.point import Note, Point
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
+from elbowroom.verbs.run_answer import run_answer
 from elbowroom.verbs.run_options import Launching, PlanChanges, Virtual, place, seed_option, timeout_option
 from elbowroom.verbs.run_tables import print_dry_run, print_run
 
@@ -221,6 +223,9 @@ class RunPlan(Verb):
             click.echo(f"report: {report}")
             if self.browser and sys.stdout.isatty() and _has_display():
                 click.launch(str(report))
+
+    def answer(self, result: Run) -> Answer:
+        return run_answer(result)
 
     def trusted(self, result: Run) -> bool:
         return result.verdict.trusted

@@ -43,7 +43,7 @@ MARKS: tuple[tuple[str, str, Callable[[PointResult], bool]], ...] = (
 
 
 def print_run(run: Run) -> None:
-    """Machine, verdict, findings, table of points, what is not ok, notes."""
+    """Machine, table of points, what is not ok, notes, and the findings that the verdict does not give."""
     machine, verdict, points = run.machine, run.verdict, run.points()
     print_wrapped(f"{run.manifest.plan['name']} on {machine_line(machine)}", style="bold")
     mpi = run.manifest.hello.get("mpi", {})
@@ -58,11 +58,6 @@ def print_run(run: Run) -> None:
         library = str(mpi["library"]).split(",")[0].partition("\n")[0]
         print_wrapped(f"{library}, transport {mpi.get('transport', 'unknown')}")
     print()
-    colour = "yellow" if not verdict.trusted else ("red" if verdict.interference else "green")
-    print_wrapped(verdict.text, style=f"bold {colour}")
-    print_list(verdict.further_reasons, indent="  ")
-    print_list((f.text for f in run.findings if f.text not in verdict.text), indent="  ")
-    print()
     print_tables(run.tables)
     shown = {point for table in run.tables for point in table.points}
     rest = [point for point in points if point.id not in shown]
@@ -72,12 +67,15 @@ def print_run(run: Run) -> None:
     _explain_marks(points)
     _print_odd(points)
     _print_notes(run.notes)
+    further = [finding.text for finding in run.findings if finding.text not in verdict.text]
+    if further:
+        print()
+    print_list(further)
 
 
 def print_tails(run: Run) -> None:
-    """Machine, verdict, and the tails of the messages of each point; or why there are none."""
+    """Machine, and the tails of the messages of each point; or why there are none."""
     print_wrapped(f"{run.manifest.plan['name']} on {machine_line(run.machine)}", style="bold")
-    print_wrapped(run.verdict.text)
     print()
     print_tables(run.tail_tables)
     if run.no_tails:

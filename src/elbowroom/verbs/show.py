@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from elbowroom.cli.answer import Answer
 from elbowroom.cli.console import console, new_table, print_wrapped
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.files import wrong_kind
@@ -53,6 +54,13 @@ class ShowRun(Verb):
             run_tables.print_tails(result)
         else:
             run_tables.print_run(result)
+
+    def answer(self, result: Run | LoggedTables) -> Answer | None:
+        """That of the run; tables of logs have none of their own."""
+        from elbowroom.verbs.import_files import LoggedTables
+        from elbowroom.verbs.run_answer import run_answer
+
+        return None if isinstance(result, LoggedTables) else run_answer(result)
 
     def trusted(self, result: Run | LoggedTables) -> bool:
         """Whatever the run says, it was shown."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -133,11 +132,9 @@ class MergeTrace(Verb):
                 hint="give an earlier time",
             )
 
-    def show(self, result: MergeDocument, as_json: bool) -> int:
-        """On stderr where the merged trace is on stdout."""
-        on_stdout = is_stdout(Path(self.out))
-        with contextlib.redirect_stdout(sys.stderr) if on_stdout else contextlib.nullcontext():
-            return super().show(result, as_json)
+    def stdout_is_taken(self) -> bool:
+        """By the merged trace, where it is written there."""
+        return is_stdout(Path(self.out))
 
     def print(self, result: MergeDocument) -> None:
         """What was written, and what is wrong with it."""
