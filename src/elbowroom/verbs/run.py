@@ -22,7 +22,6 @@ from elbowroom.launch.launchers import names as launcher_names
 from elbowroom.machine.topology import Machine
 from elbowroom.points.point import Note, Point
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
-from elbowroom.verbs.run_answer import run_answer
 from elbowroom.verbs.run_options import Launching, PlanChanges, Virtual, place, seed_option, timeout_option
 from elbowroom.verbs.run_tables import print_dry_run, print_run
 
@@ -225,6 +224,8 @@ class RunPlan(Verb):
                 click.launch(str(report))
 
     def answer(self, result: Run) -> Answer:
+        from elbowroom.verbs.run_answer import run_answer
+
         return run_answer(result)
 
     def trusted(self, result: Run) -> bool:
