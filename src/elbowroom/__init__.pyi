@@ -32,7 +32,6 @@ from elbowroom.models.load import LoadRow as LoadRow
 from elbowroom.models.run_data import FitData as FitData
 from elbowroom.profile.curve import ProfileCalibration as ProfileCalibration
 from elbowroom.profile.curve import load_calibration as load_calibration
-from elbowroom.results.comparison import Change as Change
 from elbowroom.results.stores import StoreFactor as StoreFactor
 from elbowroom.schedule.measured import MeasuredMatrix as MeasuredMatrix
 from elbowroom.studies.document import StudyDocument as StudyDocument
@@ -60,6 +59,7 @@ from elbowroom.verbs.colocate import schedule_jobs as schedule_jobs
 from elbowroom.verbs.colocate import slurm_script as slurm_script
 from elbowroom.verbs.colocate_measure import PlannedRuns as PlannedRuns
 from elbowroom.verbs.colocate_predict import ForecastDocument as ForecastDocument
+from elbowroom.verbs.compare import Changes as Changes
 from elbowroom.verbs.diagnosis import diagnose as diagnose
 from elbowroom.verbs.explain import explanation_figures as explanation_figures
 from elbowroom.verbs.fit import evaluate as evaluate
@@ -214,7 +214,7 @@ def compare(
     a: Run | Path | str,
     *others: Run | Path | str,
     at_least: float = 0.01,
-) -> list[Change]:
+) -> Changes:
     """Changes from run `a` to each other run of all values both have; those below the share `at_least`
     are never significant. UsageError where a run has no point in common with `a`.
     """

@@ -122,7 +122,7 @@ def frame(results: Iterable[Any]) -> Frame:
     """A table of results, a row for each: points, predictions, changes, listed runs, setups ...
 
     What a result holds inside is a column of its own: `comm.kept.low` is the column `comm_kept_low`. What is
-    missing is null. UsageError for what is no list of results.
+    missing is null. UsageError for what is not a list of results.
     """
     import pyarrow
 
@@ -130,7 +130,7 @@ def frame(results: Iterable[Any]) -> Frame:
         rows = [_flat(_plain(result)) for result in results]
     except TypeError as error:
         raise UsageError(
-            f"is no list of results ({error})", field="results", hint="give for instance run.points()"
+            f"is not a list of results ({error})", field="results", hint="give for instance run.points()"
         ) from error
     names = dict.fromkeys(name for row in rows for name in row)
     return Frame(pyarrow.table({name: _column([row.get(name) for row in rows]) for name in names}))

@@ -82,7 +82,7 @@ def test_values_of_several_types_are_text() -> None:
 def test_what_is_no_list_of_results_is_refused() -> None:
     with pytest.raises(UsageError, match=r"give for instance run.points"):
         frame([3])
-    with pytest.raises(UsageError, match="is no list of results"):
+    with pytest.raises(UsageError, match="is not a list of results"):
         frame(3)  # type: ignore[arg-type]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from elbowroom import display
 from elbowroom.advise.job import Job, Setup
 from elbowroom.documents import DocumentFormat
 from elbowroom.models.curves import Shape
@@ -83,6 +84,11 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     considered: int
     left_out: dict[str, int] = {}
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Advice(job={self.job.name!r}, machine={self.machine.name!r}, model={self.model!r})"
+
+    __str__, _repr_html_ = display.text, display.html
 
     @property
     def configurations(self) -> tuple[Configuration, ...]:

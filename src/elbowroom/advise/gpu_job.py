@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from elbowroom import display
 from elbowroom.advise.job import SizeText, as_written
 from elbowroom.advise.steps import MEGA, overlapped
 from elbowroom.documents import TomlFormat
@@ -289,3 +290,8 @@ class GpuAdvice(msgspec.Struct, frozen=True, kw_only=True):
     configurations: tuple[GpuConfiguration, ...]
     left_out: dict[str, int] = {}
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"GpuAdvice(device={self.device!r}, model={self.model!r})"
+
+    __str__, _repr_html_ = display.text, display.html

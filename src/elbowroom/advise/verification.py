@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from elbowroom import display
 from elbowroom.advise.advice import Advice, Configuration
 from elbowroom.advise.job import Job
 from elbowroom.advise.setups import differing
@@ -55,6 +56,11 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     trusted: bool
     reasons: tuple[str, ...] = ()
     source: str = ""
+
+    def __repr__(self) -> str:
+        return f"Compared(trusted={self.trusted}, source={self.source!r})"
+
+    __str__, _repr_html_ = display.text, display.html
 
 
 def compared_with(advice: Advice) -> Configuration:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from elbowroom import display
 from elbowroom.advise.job import JobStep, Setup
 from elbowroom.advise.setups import load_of, refuse
 from elbowroom.errors import UsageError
@@ -140,6 +141,11 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     network_s: float
     both_s: float
     changes: tuple[ChangeEffect, ...]
+
+    def __repr__(self) -> str:
+        return f"WhatIf(profile={self.profile!r}, model={self.model!r})"
+
+    __str__, _repr_html_ = display.text, display.html
 
 
 Key = tuple[str, Hashable]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from functools import lru_cache
+from html import escape
 from importlib import resources
 from typing import Any
 
+import msgspec
+
 from elbowroom.draw.figure import Figure
-from elbowroom.draw.svg import style, svg
+from elbowroom.draw.svg import DARK, LIGHT, figure_rules, style, svg
 
 
 @lru_cache
@@ -60,3 +64,48 @@ def figure_page(
         note=note,
     )
     return page
+
+
+THEMES = {
+    LIGHT: ('[data-jp-theme-light="true"]', ".vscode-light", '[data-theme="light"]', '[theme="light"]'),
+    DARK: ('[data-jp-theme-light="false"]', ".vscode-dark", '[data-theme="dark"]', '[theme="dark"]'),
+}
+"""How notebooks (JupyterLab, Visual Studio Code, Colab) and sites say which colours they have."""
+
+
+def _cell_style() -> str:
+    """The rules of a cell: its own ink on its own paper, so that it can be read on any page. They are nested
+    in the cell and change nothing else of the notebook.
+    """
+    themes = "".join(f":is({','.join(marks)}) .elbowroom{{{colours}}}" for colours, marks in THEMES.items())
+    return (
+        f".elbowroom{{{LIGHT}}}@media screen and (prefers-color-scheme:dark){{.elbowroom{{{DARK}}}}}{themes}"
+        ".elbowroom{background:var(--paper);color:var(--ink);max-width:640px;padding:8px 14px;"
+        "font:14px/1.45 system-ui,sans-serif;"
+        "p,ul{margin:4px 0}ul{padding-left:20px}.faint{color:var(--faint)}"
+        f"code{{color:inherit;background:none}}{figure_rules()}}}"
+    )
+
+
+def cell(
+    title: str, verdict: str, sentences: Sequence[str], figures: Sequence[Figure], command: str = ""
+) -> str:
+    """A result in a cell of a notebook: what it is, the verdict, more sentences, figures, and the `command`
+    that leads on.
+    """
+    drawn = []
+    for figure in figures:
+        # Names are ids of the notebook's page, where the same figure may stand in several cells.
+        digest = hashlib.sha256(msgspec.json.encode((title, figure))).hexdigest()[:8]
+        drawn.append(svg(msgspec.structs.replace(figure, name=f"{figure.name}-{digest}")))
+    listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return "".join(
+        (
+            f'<div class="elbowroom"><style>{_cell_style()}</style><p class="faint">{escape(title)}</p>',
+            f"<p><strong>{escape(verdict)}</strong></p>" if verdict else "",
+            f"<ul>{listed}</ul>" if listed else "",
+            *drawn,
+            f'<p class="faint">next: <code>{escape(command)}</code></p>' if command else "",
+            "</div>",
+        )
+    )

@@ -43,13 +43,20 @@ def _variables(colours: Mapping[str, str]) -> str:
     return "".join(f"--{name}:{value};" for name, value in colours.items())
 
 
+LIGHT = f"{_variables(palette.ON_LIGHT)}--ink:#1b1f24;--faint:#59636e;--grid:#e4e7eb;--paper:#fff"
+DARK = f"{_variables(palette.ON_DARK)}--ink:#e8eaed;--faint:#a0a8b2;--grid:#343a42;--paper:#16191d"
+"""The colours that the rules of figures use, on light and on dark paper."""
+
+
 def style() -> str:
     """The rules every inline figure relies on; a page carries them once."""
+    return f":root{{{LIGHT}}}@media screen and (prefers-color-scheme:dark){{:root{{{DARK}}}}}{figure_rules()}"
+
+
+def figure_rules() -> str:
+    """What a figure looks like in the colours of LIGHT or DARK."""
     curves = "".join(f".figure .{name}{{--curve:var(--{name})}}" for name in palette.COLOURS)
     return (
-        f":root{{{_variables(palette.ON_LIGHT)}--ink:#1b1f24;--faint:#59636e;--grid:#e4e7eb;--paper:#fff}}"
-        "@media screen and (prefers-color-scheme:dark){"
-        f":root{{{_variables(palette.ON_DARK)}--ink:#e8eaed;--faint:#a0a8b2;--grid:#343a42;--paper:#16191d}}}}"
         ".figure{display:block;width:100%;height:auto;font:12px system-ui,sans-serif;fill:var(--ink)}"
         ".figure .grid{stroke:var(--grid);fill:none}.figure .frame{stroke:var(--faint);fill:none}"
         ".figure .tick{fill:var(--faint)}.figure .tick-line{stroke:var(--faint);fill:none}"

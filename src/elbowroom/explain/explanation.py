@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from elbowroom import display
 from elbowroom.results.curves import Colour
 from elbowroom.stats.interval import Added, Kept
 
@@ -141,3 +142,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     shown: tuple[ExplainedPoint, ...]
     cases: tuple[ExplainedPoint, ...]
     contrasts: tuple[Contrast, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Explanation(runs={self.runs!r}, trusted={self.trusted})"
+
+    __str__, _repr_html_ = display.text, display.html

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from elbowroom import display
 from elbowroom.documents import TomlFormat
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import MeasuredStreams, Shape, Situation
@@ -44,6 +45,11 @@ class Prediction(PredictedBandwidths, frozen=True, kw_only=True):
     """The bandwidths of one situation."""
 
     situation: Situation
+
+    def __repr__(self) -> str:
+        return f"Prediction({self.situation!r})"
+
+    __str__, _repr_html_ = display.text, display.html
 
 
 Direction = Literal["receive", "send", "both"]
@@ -112,6 +118,11 @@ class LoadPrediction(PredictedBandwidths, frozen=True, kw_only=True):
     load: Load
     groups: tuple[Interval, ...] = ()
     copies: tuple[Interval, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"LoadPrediction({self.load!r})"
+
+    __str__, _repr_html_ = display.text, display.html
 
 
 def load_of(situation: Situation) -> Load:

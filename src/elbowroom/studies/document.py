@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from elbowroom import display
 from elbowroom.machine.topology import Machine
 from elbowroom.studies.evidence import Evidence
 from elbowroom.studies.needs import two_nodes
@@ -86,6 +87,11 @@ class StudyDocument(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     runs: tuple[StudiedRun, ...]
     exhibits: tuple[JudgedExhibit, ...]
+
+    def __repr__(self) -> str:
+        return f"StudyDocument(study={self.study!r}, machine={self.machine!r}, counts={self.counts!r})"
+
+    __str__, _repr_html_ = display.text, display.html
 
 
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):

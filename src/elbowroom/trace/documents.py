@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from elbowroom import display
 from elbowroom.errors import MachineError
 
 VERSION = 1
@@ -140,6 +141,11 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
     ranks: tuple[RankStat, ...]
     doubts: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Stat(ranks={len(self.ranks)}, duration_ns={self.duration_ns})"
+
+    __str__, _repr_html_ = display.text, display.html
 
 
 class SyncPoint(msgspec.Struct, frozen=True, kw_only=True):

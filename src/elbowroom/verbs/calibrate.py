@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
+from elbowroom import display
 from elbowroom.cli.console import chatter, console, new_table, print_list, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
@@ -59,6 +60,15 @@ class Calibrated(NamedTuple):
     calibration: AdaptiveResult
     model: Model | None
     unknown: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Calibrated(run={self.run!r}, model={self.model!r})"
+
+    def __str__(self) -> str:
+        return display.text(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
 
 
 class Calibrate(Verb):

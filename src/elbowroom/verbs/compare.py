@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from elbowroom import display
 from elbowroom.cli.console import console, new_table, print_wrapped, styled
 from elbowroom.errors import UsageError
+from elbowroom.frames import Frame, frame
 from elbowroom.quantities import number
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
@@ -30,6 +32,24 @@ def _parse_percent(text: str, field: str) -> float:
     if not 0 <= value < 1:
         raise UsageError("is not a percentage", field=field, value=text, hint="0 to less than 100, as in 5%")
     return value
+
+
+class Changes(list["Change"]):
+    """Changes between runs; those below the share `at_least` are not significant."""
+
+    def __init__(self, changes: Sequence[Change], at_least: float) -> None:
+        super().__init__(changes)
+        self.at_least = at_least
+
+    def __repr__(self) -> str:
+        significant = sum(change.significant for change in self)
+        return f"Changes(values={len(self)}, significant={significant}, at_least={self.at_least})"
+
+    __str__, _repr_html_ = display.text, display.html
+
+    def frame(self) -> Frame:
+        """The changes, a row each."""
+        return frame(self)
 
 
 class CompareRuns(Verb):
@@ -57,7 +77,7 @@ class CompareRuns(Verb):
 
         return [open(run) for run in (self.a, *self.others)]
 
-    def do(self) -> list[Change]:
+    def do(self) -> Changes:
         """Changes from run `a` to each other run of all values both have; those below the share `at_least`
         are never significant. UsageError where a run has no point in common with `a`.
         """
@@ -73,9 +93,10 @@ class CompareRuns(Verb):
                     value=str(run.path),
                     hint="compare runs of one plan, of the same kernels, cores and sizes",
                 )
-        return compare(first.measured(), *(run.measured() for run in rest), at_least=self.at_least)
+        changes = compare(first.measured(), *(run.measured() for run in rest), at_least=self.at_least)
+        return Changes(changes, self.at_least)
 
-    def document(self, result: list[Change]) -> Comparison:
+    def document(self, result: Changes) -> Comparison:
         """The runs with their changes, and the answer in a sentence."""
         from elbowroom.results.comparison import ComparedHead, Comparison
 
@@ -94,12 +115,12 @@ class CompareRuns(Verb):
             significant=sum(change.significant for change in result),
         )
 
-    def print(self, result: list[Change]) -> None:
+    def print(self, result: Changes) -> None:
         """The sentence of each run against the first, then what changed by point."""
         _warn_of_untrusted(self.runs)
         print_compare(self.runs, result, self.at_least, self.every)
 
-    def exit_code(self, result: list[Change]) -> int:
+    def exit_code(self, result: Changes) -> int:
         """1 where a value got worse by more than `fail_above`."""
         from elbowroom.results.comparison import worse
 

@@ -161,7 +161,7 @@ class Diagnose(Verb):
 
 
 def _print(diagnosis: Diagnosis) -> None:
-    print_wrapped(_steps(diagnosis), style="bold")
+    print_wrapped(steps_sentence(diagnosis), style="bold")
     print_all(diagnosis.notes, style="yellow")
     if diagnosis.job_file is not None:
         print_wrapped(f"job: {diagnosis.job_file}")
@@ -195,7 +195,8 @@ def _other_bound(diagnosis: Diagnosis) -> str:
     )
 
 
-def _steps(diagnosis: Diagnosis) -> str:
+def steps_sentence(diagnosis: Diagnosis) -> str:
+    """How many steps were found, and what one of them does."""
     steps = diagnosis.steps
     ranks = plural(steps.ranks, "rank")
     how = "marks" if steps.recognised_by == "marks" else "a pattern of calls"

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from elbowroom import display
 from elbowroom.advise.advice import Advice
 from elbowroom.advise.collectives import WAY
 from elbowroom.advise.job import AXES, Setup
@@ -112,6 +113,11 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     verified: Compared | None = None
     trusted: bool
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Diagnosis(profile={self.profile!r}, model={self.model!r}, trusted={self.trusted})"
+
+    __str__, _repr_html_ = display.text, display.html
 
 
 def new_folder() -> Path:

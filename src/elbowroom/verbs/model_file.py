@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from elbowroom import display
 from elbowroom.advise import job as jobs
 from elbowroom.advise.advisor import advise as advised
 from elbowroom.advise.collectives import with_measurements
@@ -77,6 +78,12 @@ class Model:
         self.document = document
         self.path = path
         self._fitted: dict[tuple[str | None, bool], FittedModel] = {}
+
+    def __repr__(self) -> str:
+        path = None if self.path is None else str(self.path)
+        return f"Model({path!r}, machine={self.machine.name!r})"
+
+    __str__, _repr_html_ = display.text, display.html
 
     @property
     def machine(self) -> Shape:
@@ -218,6 +225,15 @@ class Evaluation(NamedTuple):
     model: Model
     table: ErrorTable | GpuErrorTable
     left_out: dict[str, int]
+
+    def __repr__(self) -> str:
+        return f"Evaluation(run={self.run!r}, model={self.model!r})"
+
+    def __str__(self) -> str:
+        return display.text(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
 
     @property
     def notes(self) -> tuple[str, ...]:

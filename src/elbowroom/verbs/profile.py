@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from elbowroom import display
 from elbowroom.cli.console import console, new_table, print_all, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.draw.files import save_panels
@@ -69,6 +70,15 @@ class Profiled(NamedTuple):
 
     directory: Path
     document: ProfileRecordDocument
+
+    def __repr__(self) -> str:
+        return f"Profiled({str(self.directory)!r}, ranks={self.document.ranks})"
+
+    def __str__(self) -> str:
+        return display.text(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
 
 
 class RecordProfile(Verb):
@@ -258,6 +268,15 @@ class ShownProfile(NamedTuple):
 
     summary: ProfileSummary
     analysis: Analysis
+
+    def __repr__(self) -> str:
+        return f"ShownProfile({str(self.analysis.profile.folder)!r}, ranks={self.summary.ranks})"
+
+    def __str__(self) -> str:
+        return display.text(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
 
     def sentences(self) -> list[tuple[str, tuple[str, ...]]]:
         """In words, each sentence with its notes."""

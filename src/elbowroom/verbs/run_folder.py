@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from elbowroom import experiments
+from elbowroom import display, experiments
 from elbowroom.cli.console import chatter
 from elbowroom.draw.figure import TextTable
 from elbowroom.errors import UsageError
@@ -52,8 +52,10 @@ class Run:
 
     def __repr__(self) -> str:
         manifest = self.manifest
-        state = f"finished {manifest.finished}" if manifest.finished else "unfinished"
-        return f"<Run {str(self.path)!r}: {manifest.plan.get('name', '')}, {state}>"
+        finished = manifest.finished or None
+        return f"Run({str(self.path)!r}, plan={manifest.plan.get('name', '')!r}, finished={finished!r})"
+
+    __str__, _repr_html_ = display.text, display.html
 
     @cached_property
     def _results(self) -> results.Results:

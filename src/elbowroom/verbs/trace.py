@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import msgspec
 
+from elbowroom import display
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import FIGURE, Output
 from elbowroom.draw.files import save_panels
@@ -211,6 +212,15 @@ class TraceActivity(NamedTuple):
     over_time: ActivityOverTime
     trusted: bool
     tables: tuple[Path, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"TraceActivity(trusted={self.trusted})"
+
+    def __str__(self) -> str:
+        return display.text(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
 
     def tasks(self) -> Frame:
         """The tasks, a row each."""

@@ -14,6 +14,7 @@ from typing import IO
 
 import msgspec
 
+from elbowroom import display
 from elbowroom.cli.console import console, new_table, print_all, print_wrapped
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder
@@ -57,6 +58,11 @@ class RecordDocument(msgspec.Struct, frozen=True, kw_only=True):
     check: TraceCheck | None
     stat: Stat | None
     jobs: tuple[JobDocument, ...]
+
+    def __repr__(self) -> str:
+        return f"RecordDocument({self.directory!r}, exit_code={self.exit_code})"
+
+    __str__, _repr_html_ = display.text, display.html
 
     @property
     def capacity(self) -> int:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from elbowroom import display
 from elbowroom.stats.interval import Interval
 
 SCHEMA = "elbowroom/trace-overlap"
@@ -145,6 +146,11 @@ class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"TraceOverlap(files={self.files!r})"
+
+    __str__, _repr_html_ = display.text, display.html
+
     @property
     def hidden_kind(self) -> str:
         """What is hidden or exposed: `copies` where nothing else communicates."""
@@ -186,3 +192,8 @@ class OverlapComparison(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[SlowdownChange, ...]
     cost_change: Interval | None = None
     verdict: str
+
+    def __repr__(self) -> str:
+        return f"OverlapComparison(first={self.first!r}, second={self.second!r})"
+
+    __str__, _repr_html_ = display.text, display.html
