@@ -30,7 +30,7 @@ from confounded_traces import KINDS, STRENGTHS, Truth, make_events  # noqa: E402
 from elbowroom.trace.overlap.analysis import analyse  # noqa: E402
 from elbowroom.trace.overlap.chrome import read_json  # noqa: E402
 from elbowroom.trace.overlap.events import Events  # noqa: E402
-from elbowroom.trace.overlap.nsight import read_nsight  # noqa: E402
+from elbowroom.trace.overlap.readers import nsight  # noqa: E402
 from planted_traces import plant, shift_communication  # noqa: E402
 
 
@@ -65,7 +65,7 @@ class Answer:
 @lru_cache(maxsize=16)
 def read(file: str) -> Events:
     """The events of a file."""
-    return read_nsight(Path(file)) if file.endswith(".sqlite") else read_json(Path(file))
+    return nsight.read(Path(file)) if file.endswith(".sqlite") else read_json(Path(file))
 
 
 def answer(case: Case) -> Answer:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import importlib
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from elbowroom.trace.overlap.document import OverlapComparison, TraceOverlap
     from elbowroom.trace.overlap.events import Events, FastReader
-    from elbowroom.trace.overlap.formats import Format
+    from elbowroom.trace.overlap.formats import TraceFile
 
 MOST_ROWS = 20
 LETTERS = 21
@@ -38,8 +40,9 @@ LETTERS = 21
 class ReportOverlap(Verb):
     """Report what overlap hides in a trace, and what hiding costs.
 
-    TRACE is Kineto's or Chrome's JSON, Nsight Systems' SQLite export, OTF2, or a trace of elbowroom; several
-    files are the ranks of one run. Exit code 3 means that the trace is incomplete.
+    TRACE is Kineto's or Chrome's JSON, an export of Nsight Systems (SQLite, parquetdir), rocprofv3's JSON,
+    OTF2, Pajé, tables of StarVZ, a log of NCCL Inspector, or a trace of elbowroom. Several files, a folder or
+    a tar archive of them are the ranks of one run. Exit code 3 means that the trace is incomplete.
     """
 
     name = "trace overlap"
@@ -83,8 +86,6 @@ class ReportOverlap(Verb):
 
     def comparison(self, first: str | Path, second: str | Path) -> OverlapComparison:
         """Two traces of one program beside each other."""
-        for file in (first, second):
-            _place(Path(file))
         return compare_overlaps(*(self._overlap(file) for file in (first, second)))
 
     def _overlap(self, files: Sequence[str | Path] | str | Path) -> TraceOverlap:
@@ -102,13 +103,16 @@ class ReportOverlap(Verb):
         )
         patterns.compiled()
         try:
-            places = [_place(Path(name)) for name in names]
-            readers = [trace_reader.json_reader(place) if kind == "json" else None for kind, place in places]
-            with processes.computing("analysing the trace"):
-                events = joined(
-                    [_read(*place, fast) for place, fast in zip(places, readers, strict=True)], names
-                )
-                return analyse(events, names, patterns, between_calls=self.between_calls)
+            with tempfile.TemporaryDirectory(prefix="elbowroom-traces-") as scratch:
+                traces = [one for name in names for one in _traces(Path(name), Path(scratch))]
+                fast = [
+                    trace_reader.json_reader(one.place) if one.format == "json" else None for one in traces
+                ]
+                titles = [one.name for one in traces]
+                with processes.computing("analysing the trace"):
+                    parts = [_read(one, reader) for one, reader in zip(traces, fast, strict=True)]
+                    events = joined(parts, titles)
+                    return analyse(events, titles, patterns, between_calls=self.between_calls)
         except MemoryError as error:
             raise UsageError(
                 "is larger than memory",
@@ -170,31 +174,33 @@ def _names(files: Sequence[str | Path] | str | Path) -> list[str]:
     return [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
 
 
-def _place(path: Path) -> tuple[Format, Path]:
-    """The format of a trace, and what to read; all are known before the first is read."""
-    from elbowroom.trace.overlap.formats import format_of
+def _traces(path: Path, scratch: Path) -> list[TraceFile]:
+    """What is to be read of a file, a folder or an archive; all are known before the first is read."""
+    from elbowroom.trace.overlap.formats import traces_in
 
-    kind, place = format_of(path)
-    if kind == "folder":
-        check_folder(place)
-    return kind, place
+    traces = traces_in(path, scratch)
+    for one in traces:
+        if one.format == "folder":
+            check_folder(one.place)
+    return traces
 
 
-def _read(kind: Format, place: Path, fast: FastReader | None) -> Events:
+def _read(trace: TraceFile, fast: FastReader | None) -> Events:
     from elbowroom.trace.overlap.chrome import read_json
-    from elbowroom.trace.overlap.nsight import read_nsight
     from elbowroom.trace.overlap.otf2 import read_otf2
     from elbowroom.trace.overlap.own import read_columns, read_parquet
 
-    if kind == "json":
+    place = trace.place
+    if trace.format == "json":
         return read_json(place, fast)
-    if kind == "sqlite":
-        return read_nsight(place)
-    if kind == "parquet":
+    if trace.format == "parquet":
         return read_parquet(place)
-    if kind == "otf2":
+    if trace.format == "otf2":
         with trace_reader.otf2_records(place) as stream:
             return read_otf2(stream, place)
+    if trace.format != "folder":
+        read_events: Callable[[Path], Events] = importlib.import_module(trace.format).read
+        return read_events(place)
     with trace_reader.columns(place, tell=lambda *_: None) as columns:  # the whole says that it is under way
         read = read_columns(columns.stream)
     doubts = () if columns.trusted else decode(columns.summary, TraceCheck).doubts

@@ -38,6 +38,7 @@ from elbowroom.trace.overlap.recognition import (
     recognise,
     steps_of,
 )
+from elbowroom.trace.overlap.repetition import repeated_steps
 from elbowroom.trace.overlap.rows import Slowdowns, communication_kinds, computation_classes
 from elbowroom.trace.overlap.skew import skew_of
 from elbowroom.trace.overlap.slices import slices
@@ -45,9 +46,13 @@ from elbowroom.trace.overlap.spans import Spans, union
 from elbowroom.trace.overlap.verdict import verdict
 
 NS = 1e9
+REPEATED = "the trace names no steps: {} repetitions of the same computations count as steps"
 WINDOW = 8
 """Steps that are compared with each other where communication covers whole steps or none of a step."""
-NO_STEPS = "the trace names no steps, and only instances at the same place of a step can be compared"
+NO_STEPS = (
+    "the trace names no steps and repeats none, and only instances at the same place of a step can be "
+    "compared"
+)
 ALWAYS = "it never begins alone"
 NO_PLACE = (
     "at each place of the step, it is either always or never beside the other side, or shares too little"
@@ -84,6 +89,10 @@ def analyse(
     comp = exposure(events, computing, communicating)
     comm = exposure(events, communicating, computing)
     steps = find_steps(events, steps_of(events, patterns))
+    if not steps.count:
+        steps = repeated_steps(events, comp)
+        if steps.count:
+            events = dataclasses.replace(events, notes=(*events.notes, REPEATED.format(steps.count)))
     places, comm_places = (find_places(events, one, steps) for one in (comp, comm))
     times = _times(computing, communicating, waiting)
     own = np.arange(len(events.classes))
@@ -204,6 +213,8 @@ def _check_sides(
             if side is communicating and (launched := _launched(events, recognised)):
                 what = f"has no {word} that is recognised: {launched}"
             hint = f"name it with --{word} PATTERN{calls}"
+            if side is computing and all(lane.device for lane in events.lanes):
+                hint = "give the trace of a profiler of kernels, of the same run"
             raise UsageError(what, field="trace", value=", ".join(files), hint=hint)
     if not set(computing.rank.tolist()) & set(communicating.rank.tolist()):
         raise UsageError(

@@ -2,76 +2,168 @@
 
 from __future__ import annotations
 
+import os
+import re
 import stat
+import tarfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from elbowroom.errors import UsageError
+from elbowroom.trace.overlap import readers
 from elbowroom.trace.overlap.events import NONE, EventClass, Events, Lane
 from elbowroom.trace.overlap.tables import Numbering
 
-Format = Literal["folder", "otf2", "sqlite", "parquet", "json"]
-
 ANCHOR = ".otf2"
-READABLE = "Kineto or Chrome JSON (also .gz), Nsight Systems' SQLite, OTF2, or a trace of elbowroom"
+READABLE = (
+    "Kineto or Chrome JSON (also .gz), Nsight Systems' SQLite or parquetdir, rocprofv3's JSON, OTF2, Pajé, "
+    "tables of StarVZ, or a trace of elbowroom"
+)
+_OWN = ("rank-*.jsonl", "job-*/rank-*.jsonl")
+_MOST_FILES = 100_000
+"""In a folder or an archive: more is not a folder of traces."""
 
 
-def format_of(path: Path) -> tuple[Format, Path]:
-    """The format of a trace, and what to read: of an OTF2 archive its anchor. UsageError for any other."""
+class TraceFile(NamedTuple):
+    """A trace to read: its format (a name, or the module that reads it), its file or folder, its title."""
+
+    format: str
+    place: Path
+    name: str
+
+
+def traces_in(path: Path, scratch: Path) -> list[TraceFile]:
+    """The traces that a file, a folder or a tar archive holds, one for each rank; archives are unpacked into
+    `scratch`. UsageError where there is none.
+    """
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return _of_folder(path)
+            return _of_folder(path, str(path))
         if not stat.S_ISREG(mode):
             raise _wrong(path, "is not a regular file")
-        with open(path, "rb") as file:
-            start = file.read(64)
+        start = _start(path)
     except (OSError, ValueError) as error:
         raise _wrong(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
     if not start:
         raise _wrong(path, "is empty")
-    if path.suffix == ANCHOR:
-        return "otf2", path
-    if start.startswith(b"SQLite format 3\0"):
-        return "sqlite", path
-    if start.startswith(b"PAR1"):
-        return "parquet", path
-    if _is_archive(path):
-        raise UsageError(
-            "is an archive of several files (tar)",
-            field="trace",
-            value=str(path),
-            hint="extract it, and give the file of each rank",
-        )
-    if start.startswith(b"\x1f\x8b") or start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
-        return "json", path
-    raise _wrong(path, "unsupported trace format")
+    if _is_archive(start):
+        return _of_folder(_unpacked(path, scratch), str(path))
+    format_ = _of_file(path, start)
+    if format_ is None:
+        raise _wrong(path, "unsupported trace format")
+    return [TraceFile(format_, path, str(path))]
 
 
-def _is_archive(path: Path) -> bool:
-    """Whether the file is a tar archive, which may be compressed."""
+def _start(path: Path) -> bytes:
+    """The first bytes of a file, decompressed where it is compressed."""
     with open(path, "rb") as file:
-        start = file.read(1 << 12)
+        start = file.read(readers.HEAD)
     if start.startswith(b"\x1f\x8b"):
         try:
-            start = zlib.decompressobj(31).decompress(start, 512)
+            return zlib.decompressobj(31).decompress(start, readers.HEAD) or start
         except zlib.error:
-            return False
+            return start
+    return start
+
+
+def _of_file(path: Path, start: bytes) -> str | None:
+    """The format of a file that begins like this; None: of none."""
+    if path.suffix == ANCHOR:
+        return "otf2"
+    if (reader := readers.reader_of(start)) is not None:
+        return str(reader.__name__)
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    # A damaged file in gz is JSON as far as its name says; its reader has a sentence on the damage.
+    damaged = start.startswith(b"\x1f\x8b") and ".json" in path.name
+    return "json" if damaged or start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") else None
+
+
+def _is_archive(start: bytes) -> bool:
     return start[257:262] == b"ustar"
 
 
-def _of_folder(path: Path) -> tuple[Format, Path]:
+def _unpacked(path: Path, scratch: Path) -> Path:
+    """The folder with what an archive holds. UsageError where it is damaged, or would write elsewhere."""
+    place = scratch / f"{len(os.listdir(scratch))}-{path.name}"
+    place.mkdir()
+    try:
+        with tarfile.open(path) as archive:
+            archive.extractall(place, filter="data")
+    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
+        what = f"cannot be unpacked ({getattr(error, 'strerror', None) or error})"
+        raise UsageError(
+            what, field="trace", value=str(path), hint="unpack it, and give the file of each rank"
+        ) from error
+    return place
+
+
+def _of_folder(path: Path, name: str) -> list[TraceFile]:
+    """The folder as one trace where it is one; otherwise the traces inside, in the order of their names."""
     anchors = sorted(one for one in path.glob(f"*{ANCHOR}") if one.is_file())
     if len(anchors) == 1:
-        return "otf2", anchors[0]
+        return [TraceFile("otf2", anchors[0], name)]
     if anchors:
-        raise _wrong(path, f"holds {len(anchors)} archives")
-    return "folder", path
+        raise _wrong(Path(name), f"holds {len(anchors)} archives of OTF2")
+    if any(next(path.glob(pattern), None) is not None for pattern in _OWN):
+        return [TraceFile("folder", path, name)]
+    if (reader := readers.folder_reader(path)) is not None:
+        return [TraceFile(reader.__name__, path, name)]
+    inside = [trace for file in _files(path, name) if (trace := _recognised(file, path, name)) is not None]
+    if not inside:
+        raise _wrong(Path(name), "holds no trace")
+    return inside
+
+
+def _files(path: Path, name: str) -> Iterator[Path]:
+    """What a folder holds, by natural order: rank-2 before rank-10. Folders that are a trace come whole."""
+    count = 0
+    for folder, inside, files in os.walk(path):
+        place = Path(folder)
+        inside.sort(key=_natural)
+        whole = [one for one in inside if _is_whole(place / one)]
+        inside[:] = [one for one in inside if one not in whole and not one.startswith(".")]
+        count += len(files) + len(whole)
+        if count > _MOST_FILES:
+            raise _wrong(Path(name), f"holds more than {_MOST_FILES} files")
+        yield from (place / one for one in sorted([*whole, *files], key=_natural))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _is_whole(folder: Path) -> bool:
+    return next(folder.glob(f"*{ANCHOR}"), None) is not None or readers.folder_reader(folder) is not None
+
+
+def _recognised(file: Path, inside: Path, name: str) -> TraceFile | None:
+    shown = f"{name.rstrip('/')}/{file.relative_to(inside)}"
+    if file.is_dir():
+        return _of_folder(file, shown)[0]
+    if file.name.startswith(".") or not file.is_file():
+        return None
+    start = _start(file)
+    if not start or (start.lstrip()[:1] in (b"{", b"[") and not _is_json_trace(start)):
+        return None
+    format_ = _of_file(file, start)
+    return None if format_ is None else TraceFile(format_, file, shown)
+
+
+def _is_json_trace(start: bytes) -> bool:
+    """Whether JSON in a folder of many files is a trace, and not a configuration beside it."""
+    return (
+        readers.reader_of(start) is not None
+        or b'"traceEvents"' in start
+        or re.search(rb'"ph"\s*:', start) is not None
+        or b'"schemaVersion"' in start
+    )
 
 
 def _wrong(path: Path, what: str) -> UsageError:

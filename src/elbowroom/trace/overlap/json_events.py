@@ -77,7 +77,7 @@ class JsonTrace:
     def blocks(self) -> Iterator[list[JsonEvent]]:
         """The events. UsageError for what is no trace in JSON at all."""
         with open(self._path, "rb") as file:
-            source = _ByteSource(file)
+            source = ByteSource(file)
             buffer = self._head(source)
             while True:
                 more = source.read()
@@ -99,7 +99,7 @@ class JsonTrace:
             elif not self.doubt:
                 self._tail(buffer, source)
 
-    def _head(self, source: _ByteSource) -> bytes:
+    def _head(self, source: ByteSource) -> bytes:
         """What follows the `[` of the events."""
         buffer = source.read()
         start = buffer.lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -114,7 +114,7 @@ class JsonTrace:
         self._keep(buffer[: match.start()].rstrip(_SPACE) + b"}")
         return buffer[match.end() :]
 
-    def _tail(self, buffer: bytes, source: _ByteSource) -> None:
+    def _tail(self, buffer: bytes, source: ByteSource) -> None:
         while (more := source.read()) and len(buffer) < LARGEST_TAIL:
             buffer += more
         if source.doubt:
@@ -158,10 +158,6 @@ def text_around(text: str) -> dict[str, Any]:
 def _other(start: bytes) -> tuple[str, str]:
     """What JSON that is no trace looks like, and what would help."""
     looks = {
-        b"rocprofiler-sdk-tool": (
-            "is a result of rocprofv3 in an unsupported format",
-            "write it with rocprofv3 --output-format otf2",
-        ),
         b"-chakra": (
             "is an execution graph of Chakra: it has no times of devices",
             "give the trace of PyTorch's profiler (Kineto) of the same run",
@@ -173,7 +169,7 @@ def _other(start: bytes) -> tuple[str, str]:
     return "is not a trace: it has no array traceEvents", "give a trace in Chrome's or Kineto's JSON"
 
 
-class _ByteSource:
+class ByteSource:
     """The bytes of a file, decompressed where it is compressed; `doubt`: why they end early."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -208,6 +204,18 @@ class _ByteSource:
             if block:
                 return block
         return b""
+
+
+def decompressed(path: Path, what: str) -> bytes:
+    """The bytes of a whole file, decompressed where it is compressed. UsageError where they end early or do
+    not fit in memory; `what`: the program that writes such files, for the hint.
+    """
+    with open(path, "rb") as file:
+        source = ByteSource(file)
+        blocks = list(iter(source.read, b""))
+    if source.doubt:
+        raise UsageError(source.doubt, field="trace", value=str(path), hint=f"write it again with {what}")
+    return b"".join(blocks)
 
 
 def _one_by_one(buffer: bytes) -> tuple[list[JsonEvent], bytes, bool]:

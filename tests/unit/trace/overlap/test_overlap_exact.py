@@ -14,7 +14,7 @@ from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.analysis import analyse
 from elbowroom.trace.overlap.chrome import read_json
 from elbowroom.trace.overlap.events import Events
-from elbowroom.trace.overlap.nsight import read_nsight
+from elbowroom.trace.overlap.readers import nsight
 from elbowroom.trace.overlap.recognition import COMMUNICATION, COMPUTATION, WAITING, recognise
 
 FOLDER = os.environ.get("ELBOWROOM_PUBLIC_FILES", "")
@@ -108,7 +108,7 @@ def test_times_of_public_traces_are_those_of_a_sweep(path: Path) -> None:
         found = api.trace_overlap(path)
     except UsageError as error:
         pytest.skip(str(error))
-    events = read_nsight(path) if path.suffix == ".sqlite" else read_json(path)
+    events = nsight.read(path) if path.suffix == ".sqlite" else read_json(path)
     for name, seconds in swept(events).items():
         assert getattr(found, name) == pytest.approx(seconds, rel=1e-9, abs=1e-12)
     answer = found.estimate

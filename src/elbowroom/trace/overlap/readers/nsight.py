@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,8 @@ from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.events import NONE, EventClass, Events, Ints, Lane
 from elbowroom.trace.overlap.tables import STEPS, Columns, Numbering, check_memory, events
 
+FORMAT = "nsight"
+WRITTEN_BY = "Nsight Systems' SQLite"
 ROWS = 1 << 16
 _LARGEST = 2**62
 _IMPOSSIBLE = "events have an impossible time (an end before the begin, or no number), and are left out"
@@ -29,28 +31,57 @@ _PROCESS = 24
 """globalTid: the process is in the bits from here on; the thread below."""
 
 
-def read_nsight(path: Path) -> Events:
+_RANGE = ("start", "end", "globalTid", "textId")
+TABLES: dict[str, tuple[str, ...]] = {
+    "StringIds": ("id", "value"),
+    "NVTX_EVENTS": (*_RANGE, "text"),
+    _CALLS: ("start", "end", "globalTid", "correlationId"),
+    _KERNELS: (
+        *("start", "end", *_ON_DEVICE, "demangledName", "shortName", "mangledName"),
+        *("gridX", "gridY", "gridZ"),
+    ),
+    **dict.fromkeys((_COPIES, _SETS), ("start", "end", *_ON_DEVICE, "copyKind")),
+    **dict.fromkeys(_MPI, _RANGE),
+}
+"""The tables of an export that are read, and their columns."""
+
+
+def is_of(start: bytes) -> bool:
+    """Whether a file is a database of SQLite, by its first bytes."""
+    return start.startswith(b"SQLite format 3\0")
+
+
+def read(path: Path) -> Events:
     """The events of a file. UsageError where it is no such export, or damaged at its begin; what is damaged
     later ends early, and that is a doubt.
     """
-    table = _NsightTable()
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as base:
-            base.text_factory = lambda data: data.decode("utf-8", "replace")
-            names = {row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if not names & {_KERNELS, *_MPI, "NVTX_EVENTS"}:
-                raise UsageError(
-                    "has no events of Nsight Systems (kernels, MPI, NVTX)",
-                    field="trace",
-                    value=str(path),
-                    hint="export it again: nsys export --type sqlite",
-                )
-            table.read(base, names)
+            return read_tables(base, path)
+    except sqlite3.Error as error:
+        raise UsageError(
+            f"cannot be read as SQLite ({error})", field="trace", value=str(path), hint="export it again"
+        ) from error
+
+
+def read_tables(base: sqlite3.Connection, path: Path, doubts: Sequence[str] = ()) -> Events:
+    """The events of a database with the tables of an export; `doubts`: what is known of it already."""
+    table = _NsightTable()
+    table.doubts += doubts
+    try:
+        base.text_factory = lambda data: data.decode("utf-8", "replace")
+        names = {row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not names & {_KERNELS, *_MPI, "NVTX_EVENTS"}:
+            raise UsageError(
+                "has no events of Nsight Systems (kernels, MPI, NVTX)",
+                field="trace",
+                value=str(path),
+                hint="export it again: nsys export --type sqlite, or --type parquetdir",
+            )
+        table.read(base, names)
     except sqlite3.Error as error:
         if not len(table.classes):
-            raise UsageError(
-                f"cannot be read as SQLite ({error})", field="trace", value=str(path), hint="export it again"
-            ) from error
+            raise
         table.doubts.append(f"{path.name} is damaged ({error}): the events before that are analysed")
     return table.events()
 

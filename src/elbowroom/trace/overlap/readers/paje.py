@@ -1,0 +1,223 @@
+"""Traces in Pajé's format: StarPU, SimGrid, Akypuera, Score-P's converters."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from elbowroom.errors import UsageError
+from elbowroom.trace.overlap.event_rows import EventRows, RowLane
+from elbowroom.trace.overlap.events import Events
+from elbowroom.trace.overlap.json_events import decompressed
+from elbowroom.trace.overlap.readers.states import link_class, messages_of, rank_of, state_class
+
+FORMAT = "paje"
+WRITTEN_BY = "Pajé (.trace, .paje)"
+_DEFINITION = re.compile(r"%\s*EventDef\s+(\w+)\s+(\S+)")
+_FIELD = re.compile(r"%\s+(\w+)\s+\w+")
+_MS, _S = 10**6, 10**9
+_IN_MS = re.compile(r"Worker State|Memory Node|User Thread|StarPU", re.IGNORECASE)
+"""Names of types in traces of StarPU, whose times are in ms; those of other programs are in seconds."""
+
+
+def is_of(start: bytes) -> bool:
+    """Whether the file is one, by its first bytes."""
+    return re.search(rb"^\s*%\s*EventDef\s+(Paje)?\w+\s+\d+", start, re.MULTILINE) is not None
+
+
+def read(path: Path) -> Events:
+    """The states and links of a file. UsageError where it defines no events."""
+    trace = _PajeTrace()
+    for number, line in enumerate(_lines(decompressed(path, "its program")), 1):
+        trace.take(line, number)
+    if not trace.actions:
+        raise UsageError(
+            "defines no events", field="trace", value=str(path), hint="give the file that the program wrote"
+        )
+    trace.finish()
+    return _rows(trace).events(
+        FORMAT,
+        notes=(f"times are taken as {'ms' if trace.unit == _MS else 's'}",),
+        doubts=tuple(f"{path.name}: {text}" for text in trace.doubts[:3]),
+    )
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    for line in data.splitlines():
+        yield line.decode("utf-8", "replace").strip()
+
+
+@dataclass
+class _Container:
+    name: str
+    parent: str
+    lane: RowLane | None = None
+    states: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
+    """By type, what is open: its begin and value, the outermost first."""
+
+
+class _PajeTrace:
+    """What is known while the lines come; states and links in the file's unit of time."""
+
+    def __init__(self) -> None:
+        self.layout: dict[str, tuple[str, list[str]]] = {}
+        self.defined = ""
+        self.names: dict[str, str] = {}
+        self.containers: dict[str, _Container] = {}
+        self.spans: list[tuple[str, str, str, float, float]] = []
+        self.links: list[tuple[str, str, float, float]] = []
+        self.open_links: dict[tuple[str, str], tuple[float, str]] = {}
+        self.last = 0.0
+        self.unit = _S
+        self.actions = 0
+        self.doubts: list[str] = []
+
+    def take(self, line: str, number: int) -> None:
+        """A line: a part of a definition, a comment, or an event."""
+        if line.startswith("%"):
+            self._define(line)
+            return
+        if not line or line.startswith("#"):
+            return
+        try:
+            words = shlex.split(line) if '"' in line or "'" in line else line.split()
+            name, fields = self.layout[words[0]]
+            values = dict(zip(fields, words[1:], strict=False))
+            if "Time" in values:
+                self.last = max(self.last, float(values["Time"]))
+            if (action := _ACTIONS.get(name)) is not None:
+                self.actions += 1
+                action(self, values)
+        except (KeyError, ValueError, IndexError):
+            self.doubts.append(f"line {number} cannot be read")
+
+    def _define(self, line: str) -> None:
+        if match := _DEFINITION.match(line):
+            self.defined = match[2]
+            self.layout[match[2]] = match[1].removeprefix("Paje"), []
+        elif (match := _FIELD.match(line)) and self.defined in self.layout:
+            self.layout[self.defined][1].append(match[1])
+
+    def name_type(self, values: dict[str, str]) -> None:
+        """A type or a value with its alias."""
+        name = values["Name"]
+        self.names[values.get("Alias", name)] = name
+        if _IN_MS.search(name):
+            self.unit = _MS
+
+    def create(self, values: dict[str, str]) -> None:
+        """A container: a process, a thread, a memory."""
+        name = values["Name"]
+        container = _Container(name, values.get("Container", "0"))
+        self.containers[values.get("Alias", name)] = container
+        self.containers.setdefault(name, container)
+
+    def push(self, values: dict[str, str]) -> None:
+        """A state begins inside another one."""
+        self._open(values).append((float(values["Time"]), self._name(values["Value"])))
+
+    def set(self, values: dict[str, str]) -> None:
+        """A state begins in place of those that were open."""
+        self.reset(values)
+        self.push(values)
+
+    def pop(self, values: dict[str, str]) -> None:
+        """The innermost state ends."""
+        if opened := self._open(values):
+            self._end(values, *opened.pop())
+
+    def reset(self, values: dict[str, str]) -> None:
+        """All open states end."""
+        opened = self._open(values)
+        while opened:
+            self._end(values, *opened.pop())
+
+    def start_link(self, values: dict[str, str]) -> None:
+        """A link leaves a container."""
+        source = values.get("StartContainer") or values["SourceContainer"]
+        self.open_links[values["Type"], values["Key"]] = float(values["Time"]), source
+
+    def end_link(self, values: dict[str, str]) -> None:
+        """A link reaches a container."""
+        start, source = self.open_links.pop((values["Type"], values["Key"]))
+        self.links.append((self._name(values["Type"]), source, start, float(values["Time"])))
+
+    def destroy(self, values: dict[str, str]) -> None:
+        """A container ends, and what is open there."""
+        self._close(values["Name"] if "Name" in values else values["Container"], float(values["Time"]))
+
+    def finish(self) -> None:
+        """What is still open ends with the trace."""
+        for alias in list(self.containers):
+            self._close(alias, self.last)
+
+    def _close(self, alias: str, time: float) -> None:
+        for type_name, opened in self.containers[alias].states.items():
+            while opened:
+                start, value = opened.pop()
+                self.spans.append((alias, self._name(type_name), value, start, time))
+
+    def _open(self, values: dict[str, str]) -> list[tuple[float, str]]:
+        return self.containers[values["Container"]].states.setdefault(values["Type"], [])
+
+    def _end(self, values: dict[str, str], start: float, value: str) -> None:
+        span = values["Container"], self._name(values["Type"]), value, start, float(values["Time"])
+        self.spans.append(span)
+
+    def _name(self, alias: str) -> str:
+        return self.names.get(alias, alias)
+
+    def path(self, alias: str) -> list[str]:
+        """The names of the containers from the outermost to this one."""
+        names: list[str] = []
+        while (one := self.containers.get(alias)) is not None and len(names) < 64:
+            names.insert(0, one.name)
+            alias = one.parent
+        return names
+
+
+_ACTIONS: dict[str, Callable[[_PajeTrace, dict[str, str]], None]] = {
+    **dict.fromkeys(
+        (
+            "DefineContainerType",
+            "DefineStateType",
+            "DefineLinkType",
+            "DefineEntityValue",
+            "DefineEventType",
+            "DefineVariableType",
+        ),
+        _PajeTrace.name_type,
+    ),
+    "CreateContainer": _PajeTrace.create,
+    "DestroyContainer": _PajeTrace.destroy,
+    "PushState": _PajeTrace.push,
+    "SetState": _PajeTrace.set,
+    "PopState": _PajeTrace.pop,
+    "ResetState": _PajeTrace.reset,
+    "StartLink": _PajeTrace.start_link,
+    "EndLink": _PajeTrace.end_link,
+}
+
+
+def _rows(trace: _PajeTrace) -> EventRows:
+    rows = EventRows()
+    lanes = {alias: _lane(trace, alias) for alias in trace.containers}
+    for alias, type_name, value, start, end in trace.spans:
+        rows.add(state_class(value, type_name), lanes[alias], _ns(start, trace), _ns(end, trace))
+    for type_name, source, start, end in trace.links:
+        kind = link_class(type_name)
+        if kind is not None and source in lanes:
+            rows.add(kind, messages_of(lanes[source].rank), _ns(start, trace), _ns(end, trace))
+    return rows
+
+
+def _lane(trace: _PajeTrace, alias: str) -> RowLane:
+    names = trace.path(alias)
+    return RowLane(rank_of(names) or "the program", names[-1])
+
+
+def _ns(time: float, trace: _PajeTrace) -> int:
+    return round(time * trace.unit)
