@@ -56,8 +56,6 @@ STAND_INS = (
     StandIn(r"\bpython (?=benchmarks/diffusion_step\.py)", "$CHECKOUT/.elbowroom/venv/bin/python ",
             "a Python with elbowroom"),
     StandIn(r"job\.toml --collectives", "collective.toml --collectives", "a job with a collective"),
-    StandIn(r"^(elbowroom run collectives) --out", r"\1 --set operations=allreduce --sizes 1MiB --out",
-            "a run of minutes"),
 )  # fmt: skip
 """In order, where the pattern is found."""
 

@@ -43,14 +43,35 @@ project = "elbowroom"
 release = version = {version!r}
 extensions = ["myst_parser"]
 myst_heading_anchors = 6
-html_theme = "alabaster"
-html_theme_options = {{"description": {description!r}, "page_width": "1100px", "fixed_sidebar": True}}
-html_sidebars = {{"**": ["about.html", "searchbox.html", "navigation.html"]}}
+html_theme = "furo"
+html_title = "elbowroom {version}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_theme_options = {{"light_css_variables": {fonts!r}, "dark_css_variables": {fonts!r}}}
+pygments_style, pygments_dark_style = "a11y-light", "a11y-dark"
 smartquotes = False
 html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False
 suppress_warnings = ["misc.highlighting_failure", "myst.header"]
+"""
+
+FONTS = {
+    "font-stack": "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif",
+    "font-stack--monospace": "ui-monospace, 'SF Mono', Consolas, 'DejaVu Sans Mono', monospace",
+}
+"""Fonts of the reader's system: the site needs no network."""
+
+CSS = """
+/* Tables and code scroll by themselves where they are wider than a narrow screen. */
+.table-wrapper { overflow-x: auto; }
+/* An option is not broken at its hyphens, but on a narrow screen. */
+@media (min-width: 46em) { code.literal .pre { white-space: nowrap; } }
+/* Figures are drawn on white. */
+body[data-theme="dark"] article img { background: white; padding: 0.5rem; }
+@media (prefers-color-scheme: dark) {
+  body:not([data-theme="light"]) article img { background: white; padding: 0.5rem; }
+}
 """
 
 
@@ -142,21 +163,24 @@ def write_sources(folder: Path) -> None:
         page.write_text(LINK.sub(lambda link, page=page: _inside(link, page, folder), text), encoding="utf-8")
     index = folder / "index.md"
     index.write_text(with_navigation(index.read_text(encoding="utf-8"), list(generated)), encoding="utf-8")
-    description = "computation and communication, measured and predicted"
-    conf = CONF.format(version=elbowroom.__version__, description=description)
+    (folder / "static").mkdir()
+    (folder / "static" / "site.css").write_text(CSS, encoding="utf-8")
+    conf = CONF.format(version=elbowroom.__version__, fonts=FONTS)
     (folder / "conf.py").write_text(conf, encoding="utf-8")
 
 
 def with_navigation(index: str, generated: list[str]) -> str:
-    """The first page with links to the generated ones; its lists become the site's navigation."""
+    """The first page with links to the generated ones; its headings and links become the navigation."""
     head, mark, tail = index.partition("## Reference\n\n")
-    names = {"command-line": "Command line", "python-api": "Python", "c-api": "C and C++"}
-    index = head + mark + "".join(f"- [{names[name]}](reference/{name}.md)\n" for name in generated) + tail
-    trees = ["```{toctree}\n:hidden:\n\nglossary\n```\n"]
+    names = {"command-line": "Command line", "python-api": "Python names", "c-api": "C and C++"}
+    links = "".join(f"- [{names[name]}](reference/{name}.md)\n" for name in generated)
+    index = f"{head}{mark}Generated from the code:\n\n{links}\n{tail}"
+    trees = []
     for section in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
         title, _, body = section.partition("\n")
-        links = re.findall(r"\[([^\]]+)\]\(([^)#]+)\.md\)", body)
-        entries = "\n".join(f"{text[:1].upper()}{text[1:]} <{page}>" for text, page in links)
+        entries = "\n".join(
+            f"{text} <{page}>" for text, page in re.findall(r"\[([^\]]+)\]\(([^)#]+)\.md\)", body)
+        )
         trees.append(f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n{entries}\n```\n")
     return "\n".join([index, *trees])
 
@@ -289,13 +313,20 @@ def _prose(comment: str) -> str:
     return re.sub(r"<(?=\w)", r"\\<", comment)
 
 
+def title(page: Path) -> str:
+    """A page's first heading, without marks."""
+    return page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ").strip()
+
+
 def _inside(link: re.Match[str], page: Path, folder: Path) -> str:
-    """A link out of docs/ leads to a copy of the file inside the site; all others stay."""
+    """A link out of docs/ leads to a copy inside the site; one that shows a file's name shows its title."""
     target = link[1]
     name, mark, anchor = target.partition("#")
     file = Path(os.path.normpath(page.parent / name))
-    if "://" in target or not name or file.is_relative_to(folder):
+    if "://" in target or not name:
         return link[0]
+    if file.is_relative_to(folder):
+        return link[0].replace(f"[{file.name}]", f"[{title(file)}]") if file.suffix == ".md" else link[0]
     original = ROOT / file.relative_to(folder.parent)
     if original.name == "README.md":
         copy = folder / "reference" / "c-api.md"

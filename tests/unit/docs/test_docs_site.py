@@ -65,12 +65,33 @@ def test_the_first_page_leads_to_every_page() -> None:
     assert here - linked == {"index.md"}
 
 
+def test_a_page_of_the_guide_has_at_most_150_lines() -> None:
+    guide = ROOT / "docs" / "guide"
+    lines = {page.name: len(page.read_text(encoding="utf-8").splitlines()) for page in guide.glob("*.md")}
+    assert {name: count for name, count in lines.items() if count > 150} == {}
+
+
+def test_the_navigation_has_the_groups_of_the_first_page_and_each_page_once() -> None:
+    index = docs_site.with_navigation(
+        (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), ["command-line"]
+    )
+    groups = re.findall(r"^:caption: (.+)$", index, re.MULTILINE)
+    assert groups == re.findall(r"^## (.+)$", index, re.MULTILINE)
+    trees = "".join(re.findall(r"```{toctree}.*?```", index, re.DOTALL))
+    entries = re.findall(r"<(.+)>$", trees, re.MULTILINE)
+    assert len(entries) == len(set(entries))
+    assert "reference/command-line" in entries
+
+
 # myst-parser 5 uses what Sphinx 11 will remove. What Sphinx warns of in our pages is an error all the same.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="Sphinx (extra `docs`) is not installed")
     pytest.importorskip("myst_parser", reason="myst-parser (extra `docs`) is not installed")
+    pytest.importorskip("furo", reason="furo (extra `docs`) is not installed")
     first = docs_site.build(tmp_path / "site")
     text = first.read_text(encoding="utf-8")
     assert "reference/command-line.html" in text
     assert not re.search(r'(src|<link[^>]*href)="https?:', text)
+    assert "theme-toggle" in text
+    assert re.search(r'caption-text">Clusters and node sharing<', text)
