@@ -33,7 +33,7 @@ FACTS = 5
 """Sentences besides title and verdict, at most."""
 
 
-class Summary(NamedTuple):
+class ResultSummary(NamedTuple):
     """What a result is, its verdict, facts that explain it, and the command that leads on; `draw` makes its
     figure, which only notebooks show.
     """
@@ -45,7 +45,7 @@ class Summary(NamedTuple):
     draw: Callable[[], Sequence[Figure]] = tuple
 
 
-def summary(result: Any) -> Summary:
+def summary(result: Any) -> ResultSummary:
     """A result in a few sentences. Raises what reading it raises: ElbowroomError for a damaged run."""
     shown = SUMMARIES[type(result).__name__](result)
     return shown._replace(facts=tuple(fact for fact in shown.facts if fact)[:FACTS])
@@ -82,7 +82,7 @@ def _reason(error: Exception) -> str:
     return error.sentence() if isinstance(error, ElbowroomError) else f"{type(error).__name__}: {error}"
 
 
-def _run(run: Run) -> Summary:
+def _run(run: Run) -> ResultSummary:
     from elbowroom.verbs.run_answer import run_answer
     from elbowroom.verbs.run_tables import machine_line
 
@@ -90,7 +90,7 @@ def _run(run: Run) -> Summary:
     points = len(run.points())
     others = [item.text for item in run.findings if item.text not in answer.verdict + answer.why]
     unfinished = "" if run.manifest.finished else ", unfinished"
-    return Summary(
+    return ResultSummary(
         f"{run.manifest.plan['name']} on {machine_line(run.machine)}; {plural(points, 'point')}{unfinished}",
         answer.verdict,
         (answer.why, *others),
@@ -99,7 +99,7 @@ def _run(run: Run) -> Summary:
     )
 
 
-def _model(model: Model) -> Summary:
+def _model(model: Model) -> ResultSummary:
     from elbowroom.models.registry import fitted_models
     from elbowroom.verbs.model_tables import calibration_line, shape_line
 
@@ -113,7 +113,7 @@ def _model(model: Model) -> Summary:
     def draw() -> Sequence[Figure]:
         return model.panels(model.curves(comp_node=0, comm_node=0)) if fitted else ()
 
-    return Summary(
+    return ResultSummary(
         shape_line(model.machine),
         verdict if fitted else "Predicts kernels and copies of an accelerator.",
         (f"{calibration_line(model.document.calibration)}.", *model.validity),
@@ -121,7 +121,7 @@ def _model(model: Model) -> Summary:
     )
 
 
-def _bandwidths(title: str, predicted: PredictedBandwidths) -> Summary:
+def _bandwidths(title: str, predicted: PredictedBandwidths) -> ResultSummary:
     sides = (
         ("communication", predicted.comm_alone, predicted.comm_together),
         ("computation", predicted.comp_alone, predicted.comp_together),
@@ -132,7 +132,7 @@ def _bandwidths(title: str, predicted: PredictedBandwidths) -> Summary:
         if alone.value > 0
     ]
     verdict = f"{' and '.join(losses)}."
-    return Summary(
+    return ResultSummary(
         title,
         verdict[:1].upper() + verdict[1:],
         [
@@ -173,7 +173,7 @@ def _bars(title: str, sides: Sequence[tuple[str, Interval, Interval]]) -> Figure
     )
 
 
-def _prediction(prediction: Prediction) -> Summary:
+def _prediction(prediction: Prediction) -> ResultSummary:
     at = prediction.situation
     other = f" and {at.n_other} of the other socket" if at.n_other else ""
     return _bandwidths(
@@ -183,7 +183,7 @@ def _prediction(prediction: Prediction) -> Summary:
     )
 
 
-def _load_prediction(prediction: LoadPrediction) -> Summary:
+def _load_prediction(prediction: LoadPrediction) -> ResultSummary:
     load = prediction.load
     cores = plural(sum(group.count for group in load.computing), "computing core")
     copies = f", {plural(len(load.copies), 'copy' if len(load.copies) == 1 else 'copie')}" * bool(load.copies)
@@ -191,7 +191,7 @@ def _load_prediction(prediction: LoadPrediction) -> Summary:
     return _bandwidths(f"A load: {cores}{messages}{copies}", prediction)
 
 
-def _evaluation(evaluation: Evaluation) -> Summary:
+def _evaluation(evaluation: Evaluation) -> ResultSummary:
     from elbowroom.models.evaluate import ErrorTable
 
     table = evaluation.table
@@ -206,7 +206,7 @@ def _evaluation(evaluation: Evaluation) -> Summary:
         model = evaluation.model
         return model.panels(model.curves(comp_node=0, comm_node=0), evaluation.run) if known else ()
 
-    return Summary(
+    return ResultSummary(
         f"{evaluation.model.machine.name}: the model beside {evaluation.run.path}",
         verdict,
         (*(f"{name}: {percent(error)}" for name, error in known), *evaluation.notes),
@@ -214,12 +214,12 @@ def _evaluation(evaluation: Evaluation) -> Summary:
     )
 
 
-def _calibrated(done: Calibrated) -> Summary:
+def _calibrated(done: Calibrated) -> ResultSummary:
     from elbowroom.verbs.calibrate import saved
     from elbowroom.verbs.run_tables import machine_line
 
     of_model = () if done.model is None else (f"model: {done.model.path}",)
-    return Summary(
+    return ResultSummary(
         f"Calibration of {machine_line(done.run.machine)}",
         saved(done.calibration),
         (*of_model, f"run: {done.run.path}", *done.unknown),
@@ -227,11 +227,11 @@ def _calibrated(done: Calibrated) -> Summary:
     )
 
 
-def _advice(advice: Advice) -> Summary:
+def _advice(advice: Advice) -> ResultSummary:
     from elbowroom.verbs.advise import map_figures
     from elbowroom.verbs.model_tables import shape_line
 
-    return Summary(
+    return ResultSummary(
         f"{advice.job.name} on {shape_line(advice.machine)}; {plural(advice.considered, 'setup')} compared",
         advice.sentence,
         (
@@ -243,20 +243,20 @@ def _advice(advice: Advice) -> Summary:
     )
 
 
-def _gpu_advice(advice: GpuAdvice) -> Summary:
-    return Summary(
+def _gpu_advice(advice: GpuAdvice) -> ResultSummary:
+    return ResultSummary(
         f"{advice.device or 'accelerator'}: {plural(len(advice.configurations), 'setup')} compared",
         advice.sentence,
         [answer.reason for answer in advice.answers],
     )
 
 
-def _compared(compared: Compared) -> Summary:
-    return Summary("Advice, measured", compared.sentence, compared.reasons)
+def _compared(compared: Compared) -> ResultSummary:
+    return ResultSummary("Advice, measured", compared.sentence, compared.reasons)
 
 
-def _what_if(what_if: WhatIf) -> Summary:
-    return Summary(
+def _what_if(what_if: WhatIf) -> ResultSummary:
+    return ResultSummary(
         f"{what_if.profile} with the model {what_if.model}",
         f"Now it takes {short_time(what_if.now_s)}.",
         [
@@ -271,11 +271,11 @@ def _gain(change: Interval) -> str:
     return with_span(*values)
 
 
-def _diagnosis(diagnosis: Diagnosis) -> Summary:
+def _diagnosis(diagnosis: Diagnosis) -> ResultSummary:
     from elbowroom.verbs.diagnose import steps_sentence
 
     advised = _advice(diagnosis.advice)
-    return Summary(
+    return ResultSummary(
         f"{diagnosis.profile} with the model {diagnosis.model}",
         advised.verdict,
         (steps_sentence(diagnosis), *diagnosis.notes),
@@ -283,11 +283,11 @@ def _diagnosis(diagnosis: Diagnosis) -> Summary:
     )
 
 
-def _explanation(explanation: Explanation) -> Summary:
+def _explanation(explanation: Explanation) -> ResultSummary:
     from elbowroom.verbs.explain import explanation_figures
 
     virtual = " (virtual machine)" if explanation.virtual else ""
-    return Summary(
+    return ResultSummary(
         f"{explanation.machine}{virtual}: where the losses come from",
         " ".join(explanation.summary or (() if explanation.trusted else ("No verdict.",))),
         (*explanation.reasons, *(statement.text for statement in explanation.statements)),
@@ -295,11 +295,11 @@ def _explanation(explanation: Explanation) -> Summary:
     )
 
 
-def _changes(changes: Changes) -> Summary:
+def _changes(changes: Changes) -> ResultSummary:
     from elbowroom.verbs.compare import sentence
 
     significant = [change for change in changes if change.significant]
-    return Summary(
+    return ResultSummary(
         f"{plural(len(changes), 'value')} of two runs" if changes else "Two runs",
         sentence(changes, changes.at_least),
         [
@@ -314,7 +314,7 @@ def _gain_of(value: float, low: float, high: float) -> str:
     return with_span(*(percent(each, sign=True) for each in (value, low, high)))
 
 
-def _study(study: StudyDocument) -> Summary:
+def _study(study: StudyDocument) -> ResultSummary:
     from elbowroom.verbs.study import headline, warnings
 
     refuted = [
@@ -323,14 +323,15 @@ def _study(study: StudyDocument) -> Summary:
         for statement in exhibit.statements
         if statement.verdict == "refuted"
     ]
-    return Summary(study.paper, headline(study), (*warnings(study), *refuted, f"report: {study.report}"))
+    facts = (*warnings(study), *refuted, f"report: {study.report}")
+    return ResultSummary(study.paper, headline(study), facts)
 
 
-def _profile(profile: ShownProfile) -> Summary:
+def _profile(profile: ShownProfile) -> ResultSummary:
     from elbowroom.profile.figures import profile_figures
 
     first, *others = (sentence for sentence, _ in profile.sentences())
-    return Summary(
+    return ResultSummary(
         str(profile.analysis.profile.folder),
         first,
         others,
@@ -338,11 +339,11 @@ def _profile(profile: ShownProfile) -> Summary:
     )
 
 
-def _profiled(profiled: Profiled) -> Summary:
+def _profiled(profiled: Profiled) -> ResultSummary:
     from elbowroom.cli.answer import command_line
 
     done = profiled.document
-    return Summary(
+    return ResultSummary(
         f"A profile in {done.directory}",
         f"{plural(done.ranks, 'rank')} made {done.calls} MPI calls in {number(done.seconds, 3)} s; exit code "
         f"{done.exit_code}.",
@@ -351,12 +352,12 @@ def _profiled(profiled: Profiled) -> Summary:
     )
 
 
-def _stat(stat: Stat) -> Summary:
+def _stat(stat: Stat) -> ResultSummary:
     from elbowroom.trace.activity_figures import trace_figures
 
     events = sum(kind.events for kind in stat.types)
     most = sorted((kind for kind in stat.types if kind.events), key=lambda kind: -kind.events)
-    return Summary(
+    return ResultSummary(
         f"A trace of {plural(len(stat.ranks), 'rank')}",
         f"{events} events of {plural(len(most), 'type')} in {number(stat.duration_ns / 1e9)} s.",
         (
@@ -368,10 +369,10 @@ def _stat(stat: Stat) -> Summary:
     )
 
 
-def _recorded(done: RecordDocument) -> Summary:
+def _recorded(done: RecordDocument) -> ResultSummary:
     from elbowroom.cli.answer import command_line
 
-    inner = Summary("", "No process recorded anything.") if done.stat is None else _stat(done.stat)
+    inner = ResultSummary("", "No process recorded anything.") if done.stat is None else _stat(done.stat)
     ended = "" if not done.exit_code else f"The program ended with exit code {done.exit_code}."
     return inner._replace(
         title=f"A trace in {done.directory}; the program ran {number(done.seconds, 3)} s",
@@ -380,11 +381,11 @@ def _recorded(done: RecordDocument) -> Summary:
     )
 
 
-def _activity(shown: TraceActivity) -> Summary:
+def _activity(shown: TraceActivity) -> ResultSummary:
     from elbowroom.trace.activity_figures import activity_figures
 
     tasks, messages = shown.tasks(), shown.communications()
-    return Summary(
+    return ResultSummary(
         "Tasks, workers and messages of a trace",
         f"{plural(len(tasks), 'task')} and {plural(len(messages), 'message')}.",
         () if shown.trusted else ("The times of this trace cannot be trusted.",),
@@ -392,10 +393,10 @@ def _activity(shown: TraceActivity) -> Summary:
     )
 
 
-def _trace_overlap(overlap: TraceOverlap) -> Summary:
+def _trace_overlap(overlap: TraceOverlap) -> ResultSummary:
     from elbowroom.trace.overlap.figures import overlap_figures
 
-    return Summary(
+    return ResultSummary(
         ", ".join(overlap.files),
         overlap.verdict,
         (*overlap.doubts, overlap.counts, *overlap.notes),
@@ -403,14 +404,14 @@ def _trace_overlap(overlap: TraceOverlap) -> Summary:
     )
 
 
-def _overlap_comparison(compared: OverlapComparison) -> Summary:
+def _overlap_comparison(compared: OverlapComparison) -> ResultSummary:
     files = (", ".join(one.files) for one in (compared.first, compared.second))
-    return Summary(
+    return ResultSummary(
         " beside ".join(files), compared.verdict, (*compared.first.doubts, *compared.second.doubts)
     )
 
 
-SUMMARIES: dict[str, Callable[[Any], Summary]] = {
+SUMMARIES: dict[str, Callable[[Any], ResultSummary]] = {
     "Advice": _advice,
     "Calibrated": _calibrated,
     "Changes": _changes,
