@@ -7,6 +7,7 @@ own that has docs/, machines/, plans/ and the finished run runs/RUN. A line `…
 out. A comment in the line before a block or table says otherwise, or where its numbers come from:
 
     <!-- fitted -->                                        numbers of a fit: their last digits may differ
+    <!-- after python tests/FILE.py ... -->                runs this first: it makes the commands' input
     <!-- file NAME -->                                     the block is a file that later commands read
     <!-- printed by elbowroom ... -->                      the block has no command of its own
     <!-- NAME written by elbowroom ... -->                 the block is a part of a file that a command writes
@@ -36,6 +37,9 @@ BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>.*?) -->\n)?^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 TABLE = re.compile(r"(?:^<!-- (?P<mark>.*?) -->\n\n?)?(?P<rows>(?:^\|.*\n)+)", re.MULTILINE)
+INDENTED = re.compile(r"(?<=^\n)    (.+)\n(?:    .*\n){2,}", re.MULTILINE)
+"""Output that no fence marks: lines of code between the lines of a list are shorter."""
+
 NUMBER = r"[-−+]?\d[\d\u202f]*(?:\.\d+)?(?:e[-+]\d+)?"
 
 CLOSE = 0.02
@@ -47,7 +51,7 @@ ORIGIN = re.compile(
 )
 """Marks of blocks and tables that are not run."""
 
-SOURCE = re.compile(r"fitted|file \S+|(?:\S+ written|printed) by elbowroom .+")
+SOURCE = re.compile(r"fitted|after python tests/\S+\.py .+|file \S+|(?:\S+ written|printed) by elbowroom .+")
 """Marks of blocks that are run, or that are files of commands."""
 
 
@@ -95,6 +99,7 @@ def unmarked(text: str) -> Iterator[str]:
             yield mark
         elif block["kind"] == "" or (block["kind"] in ("text", "json") and not mark):
             yield first
+    yield from (found[1] for found in INDENTED.finditer(BLOCK.sub("", text)))
     for table in TABLE.finditer(BLOCK.sub("", text)):
         if is_of_numbers(table["rows"]) and not ORIGIN.fullmatch(table["mark"] or ""):
             yield table["rows"].partition("\n")[0]
@@ -116,6 +121,9 @@ def run_quotes(text: str, folder: Path) -> Iterator[tuple[Quote, str]]:
     for block in BLOCK.finditer(text):
         if found := re.fullmatch(r"file (\S+)", block["mark"] or ""):
             (folder / found[1]).write_text(block["body"], encoding="utf-8")
+        if found := re.fullmatch(r"after python (.+)", block["mark"] or ""):
+            script, *arguments = shlex.split(found[1])
+            subprocess.run([sys.executable, str(ROOT / script), *arguments], cwd=folder, check=True)
     for quote in quotes(text):
         printed = run(quote.command, folder)
         yield quote, (folder / quote.file).read_text(encoding="utf-8") if quote.file else printed
@@ -143,14 +151,15 @@ def run(command: str, folder: Path) -> str:
 
 
 def differences(output: str, printed: str, *, fitted: bool) -> list[str]:
-    """The parts of quoted output, between the lines `…`, that were not printed."""
-    close = CLOSE if fitted else 0.0
-    return [part for part in parts(output) if not contains(words_of(printed), words_of(part), close)]
-
-
-def parts(output: str) -> list[str]:
-    """Quoted output between the lines that stand for others, or between the ellipses of a line."""
-    return [part for part in re.split(r"…|\.\.\.$", output, flags=re.MULTILINE) if part.strip()]
+    """The parts of quoted output, between lines `…` (or ellipses), that were not printed."""
+    close, words = CLOSE if fitted else 0.0, words_of(printed)
+    parts = re.split(r"^(?:…|\.\.\.)\n", output, flags=re.MULTILINE)
+    return [
+        part
+        for part in parts
+        if not contains(words, words_of(part), close)
+        and not all(contains(words, words_of(piece), close) for piece in part.split("…"))
+    ]
 
 
 def words_of(text: str) -> list[str]:

@@ -83,5 +83,5 @@ def test_quotes_are_renewed_part_by_part() -> None:
     assert quotes.renewed("whole\n", "whole and new\n") == "whole and new\n"
     assert quotes.differences(quoted, printed, fitted=False) == [
         "machine: henri\n\nKeeps 0.87.\n",
-        "\nn kept\n1 1.00\n2 0.87\n",
+        "n kept\n1 1.00\n2 0.87\n",
     ]
