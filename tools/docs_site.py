@@ -24,6 +24,7 @@ import msgspec
 from check_links import LINK, ROOT
 
 import elbowroom
+from elbowroom.api import PUBLIC, TASKS
 from elbowroom.cli.commands import group
 
 HEADERS = (
@@ -105,7 +106,7 @@ def command_page(root: click.Group = group) -> str:
 
 def python_page() -> str:
     """The reference of `import elbowroom`: public functions, and the classes they take and return."""
-    public = {name: getattr(elbowroom, name) for name in elbowroom.__all__ if name != "__version__"}
+    public = {name: getattr(elbowroom, name) for name in PUBLIC}
     functions = {name: value for name, value in public.items() if inspect.isfunction(value)}
     classes = {value.__name__: value for value in public.values() if inspect.isclass(value)}
     for function in functions.values():
@@ -116,9 +117,12 @@ def python_page() -> str:
         "Generated from the code. [From Python](../guide/python.md) shows how to use it.",
         "",
     ]
-    lines += ["## Functions", ""]
-    for name, function in functions.items():
-        lines += [f"### elbowroom.{name}", "", *_signature(name, function), _docstring(function), ""]
+    for task, names in TASKS.items():
+        lines += [f"## {task}", ""]
+        for name in names:
+            if name in functions:
+                function = functions[name]
+                lines += [f"### elbowroom.{name}", "", *_signature(name, function), _docstring(function), ""]
     lines += ["## Classes", ""]
     for name, cls in sorted(classes.items()):
         lines += [f"### {name}", "", _docstring(cls), "", *_members(cls)]

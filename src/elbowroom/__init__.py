@@ -1,4 +1,4 @@
-"""elbowroom: how much computation and communication slow each other down."""
+"""elbowroom measures, explains and predicts how much computation and communication slow each other down."""
 
 from __future__ import annotations
 
@@ -7,10 +7,28 @@ from types import ModuleType
 from typing import Any
 
 from elbowroom import api
-from elbowroom.api import PUBLIC
+from elbowroom.api import FIRST, PUBLIC, TASKS
 from elbowroom.version import __version__ as __version__
 
-__all__ = ["__version__", *sorted(PUBLIC)]
+__all__ = ["__version__", *TASKS[FIRST]]
+
+
+def _document() -> str:
+    """What `help(elbowroom)` begins with: the names, those that most people need first."""
+    lines = [__doc__, "", "    run = elbowroom.run('quick', machine='henri')", "    print(run)"]
+    for task, names in TASKS.items():
+        lines += ["", f"{task}:"]
+        line = "   "
+        for name in names:
+            if len(line) + len(name) > 78:
+                lines.append(line)
+                line = "   "
+            line += f" {name}"
+        lines.append(line)
+    return "\n".join([*lines, "", "help(elbowroom.run) says more of one; dir(elbowroom.api) has all."])
+
+
+__doc__ = _document()
 
 
 def __getattr__(name: str) -> Any:
@@ -21,8 +39,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, imported or not."""
-    return ["__version__", *sorted(PUBLIC)]
+    """The names that most people need, imported or not; `api` has the others."""
+    return ["api", *__all__]
 
 
 class _Package(ModuleType):

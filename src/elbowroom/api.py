@@ -1,10 +1,10 @@
-"""The public Python interface: names of the package `elbowroom`, each with the module that has it.
+"""The public Python interface: names of the package `elbowroom`, by task, each with the module that has it.
 
 import elbowroom
 
-run = elbowroom.open("runs/quick-20260101-120000")
-run.verdict.text, run.points(), run.frame().to_pandas()
-elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
+run = elbowroom.run("quick", machine="henri")
+print(run)  # a notebook shows the figure as well
+run.frame().to_pandas()
 """
 
 from __future__ import annotations
@@ -12,96 +12,133 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-PUBLIC = {
-    name: module
-    for module, names in {
-        "elbowroom.verbs.advise": (
-            "advise_gpu",
-            "contention_maps",
-            "load_advice",
-            "load_gpu_job",
-            "map_figures",
-        ),
-        "elbowroom.verbs.verify_advice": ("verify_advice",),
-        "elbowroom.broadcast.network": ("fit_broadcast_network", "load_network"),
-        "elbowroom.broadcast.measured": ("broadcast_figures",),
-        "elbowroom.verbs.broadcasts": ("simulate_broadcast", "tune_broadcasts"),
-        "elbowroom.verbs.broadcast_bench": ("bench_broadcasts",),
-        "elbowroom.launch.executables": ("simulate_factorization",),
-        "elbowroom.verbs.fit": ("evaluate", "fit"),
-        "elbowroom.verbs.import_files": ("import_curves",),
-        "elbowroom.verbs.calibrate": ("Calibrated", "calibrate", "resume_calibration"),
-        "elbowroom.verbs.colocate": (
-            "load_schedule",
-            "matrix_figure",
-            "pair_applications",
-            "schedule_jobs",
-            "slurm_script",
-        ),
-        "elbowroom.verbs.colocate_predict": ("forecast_colocation",),
-        "elbowroom.verbs.colocate_measure": ("calibrate_for_jobs", "measure_pairs", "plan_colocation"),
-        "elbowroom.launch.nic": ("NicSettings", "run_behind_nic"),
-        "elbowroom.profile.curve": ("load_calibration",),
-        "elbowroom.verbs.profile_calibrate": ("calibrate_network",),
-        "elbowroom.verbs.diagnosis": ("diagnose",),
-        "elbowroom.verbs.explain": ("explain", "explanation_figures"),
-        "elbowroom.verbs.saving": ("save",),
-        "elbowroom.verbs.doctor": ("doctor",),
-        "elbowroom.verbs.machine": (
-            "machine_from_run",
-            "machine_names",
-            "machine_text",
-            "virtual_machine",
-        ),
-        "elbowroom.verbs.compare": ("compare",),
-        "elbowroom.verbs.run": ("dry_run", "resume", "run"),
-        "elbowroom.verbs.gpu_models": ("predict_cases", "read_cases"),
-        "elbowroom.verbs.model_file": (
-            "Evaluation",
-            "Model",
-            "advise",
-            "load_job",
-            "load_model",
-            "predict",
-            "read_load",
-            "save_panels",
-        ),
-        "elbowroom.verbs.profile": ("record_profile", "show_profile"),
-        "elbowroom.trace.overhead": ("overhead_figures",),
-        "elbowroom.trace.activity_figures": ("trace_figures",),
-        "elbowroom.verbs.trace_overhead": ("trace_flushes", "trace_overhead"),
-        "elbowroom.verbs.joined_runs": ("JoinedRuns", "join_runs"),
-        "elbowroom.verbs.run_folder": ("Run", "open", "step_table"),
-        "elbowroom.verbs.show": ("ListedRun", "list_runs"),
-        "elbowroom.verbs.schema": ("schema", "schema_names"),
-        "elbowroom.verbs.simulate": (
-            "simulate",
-            "simulated_figure",
-            "simulated_node",
-        ),
-        "elbowroom.verbs.overlap": (
-            "best_split",
-            "overlap",
-            "overlap_predicted",
-            "overlap_figure",
-            "overlap_table",
-        ),
-        "elbowroom.verbs.study": ("study", "study_names", "study_plan"),
-        "elbowroom.verbs.trace_overlap": ("compare_trace_overlaps", "trace_overlap"),
-        "elbowroom.verbs.trace_record": ("record_trace",),
-        "elbowroom.verbs.trace": (
-            "check_trace",
-            "merge_trace",
-            "trace_activity",
-            "trace_stat",
-            "trace_sync",
-        ),
-        "elbowroom.verbs.profile_what_if": ("predict_changes",),
-        "elbowroom.experiments.plans": ("Overrides", "names", "plans"),
-        "elbowroom.frames": ("Frame", "frame"),
-    }.items()
-    for name in names
+FIRST = "First"
+"""The task whose names `dir(elbowroom)` has; all names are in `dir(elbowroom.api)`."""
+
+TASKS = {
+    "First": {
+        "run": "verbs.run",
+        "open": "verbs.run_folder",
+        "compare": "verbs.compare",
+        "explain": "verbs.explain",
+        "fit": "verbs.fit",
+        "load_model": "verbs.model_file",
+        "predict": "verbs.model_file",
+        "advise": "verbs.model_file",
+        "diagnose": "verbs.diagnosis",
+        "show_profile": "verbs.profile",
+        "trace_overlap": "verbs.trace_overlap",
+        "import_curves": "verbs.import_files",
+        "study": "verbs.study",
+        "frame": "frames",
+        "save": "verbs.saving",
+    },
+    "Runs": {
+        "Run": "verbs.run_folder",
+        "resume": "verbs.run",
+        "dry_run": "verbs.run",
+        "Overrides": "experiments.plans",
+        "names": "experiments.plans",
+        "plans": "experiments.plans",
+        "list_runs": "verbs.show",
+        "ListedRun": "verbs.show",
+        "join_runs": "verbs.joined_runs",
+        "JoinedRuns": "verbs.joined_runs",
+        "step_table": "verbs.run_folder",
+        "doctor": "verbs.doctor",
+    },
+    "Models": {
+        "Model": "verbs.model_file",
+        "Evaluation": "verbs.model_file",
+        "evaluate": "verbs.fit",
+        "read_load": "verbs.model_file",
+        "save_panels": "verbs.model_file",
+        "calibrate": "verbs.calibrate",
+        "resume_calibration": "verbs.calibrate",
+        "Calibrated": "verbs.calibrate",
+    },
+    "Advice": {
+        "load_job": "verbs.model_file",
+        "verify_advice": "verbs.verify_advice",
+        "load_advice": "verbs.advise",
+        "contention_maps": "verbs.advise",
+        "map_figures": "verbs.advise",
+        "explanation_figures": "verbs.explain",
+    },
+    "Time of a step": {
+        "overlap": "verbs.overlap",
+        "overlap_predicted": "verbs.overlap",
+        "best_split": "verbs.overlap",
+        "overlap_table": "verbs.overlap",
+        "overlap_figure": "verbs.overlap",
+    },
+    "Programs": {
+        "record_profile": "verbs.profile",
+        "predict_changes": "verbs.profile_what_if",
+        "calibrate_network": "verbs.profile_calibrate",
+        "load_calibration": "profile.curve",
+        "run_behind_nic": "launch.nic",
+        "NicSettings": "launch.nic",
+    },
+    "Traces": {
+        "record_trace": "verbs.trace_record",
+        "check_trace": "verbs.trace",
+        "trace_stat": "verbs.trace",
+        "trace_activity": "verbs.trace",
+        "trace_sync": "verbs.trace",
+        "merge_trace": "verbs.trace",
+        "compare_trace_overlaps": "verbs.trace_overlap",
+        "trace_overhead": "verbs.trace_overhead",
+        "trace_flushes": "verbs.trace_overhead",
+        "trace_figures": "trace.activity_figures",
+        "overhead_figures": "trace.overhead",
+    },
+    "Node sharing": {
+        "pair_applications": "verbs.colocate",
+        "measure_pairs": "verbs.colocate_measure",
+        "plan_colocation": "verbs.colocate_measure",
+        "forecast_colocation": "verbs.colocate_predict",
+        "calibrate_for_jobs": "verbs.colocate_measure",
+        "schedule_jobs": "verbs.colocate",
+        "load_schedule": "verbs.colocate",
+        "slurm_script": "verbs.colocate",
+        "matrix_figure": "verbs.colocate",
+    },
+    "Accelerators": {
+        "predict_cases": "verbs.gpu_models",
+        "read_cases": "verbs.gpu_models",
+        "advise_gpu": "verbs.advise",
+        "load_gpu_job": "verbs.advise",
+    },
+    "Broadcasts and factorizations": {
+        "bench_broadcasts": "verbs.broadcast_bench",
+        "broadcast_figures": "broadcast.measured",
+        "fit_broadcast_network": "broadcast.network",
+        "load_network": "broadcast.network",
+        "simulate_broadcast": "verbs.broadcasts",
+        "tune_broadcasts": "verbs.broadcasts",
+        "simulate_factorization": "launch.executables",
+    },
+    "Virtual machines": {
+        "machine_names": "verbs.machine",
+        "virtual_machine": "verbs.machine",
+        "machine_text": "verbs.machine",
+        "machine_from_run": "verbs.machine",
+        "simulate": "verbs.simulate",
+        "simulated_node": "verbs.simulate",
+        "simulated_figure": "verbs.simulate",
+    },
+    "Data": {
+        "Frame": "frames",
+        "schema": "verbs.schema",
+        "schema_names": "verbs.schema",
+        "study_names": "verbs.study",
+        "study_plan": "verbs.study",
+    },
 }
+"""The public names by task, each with the module of elbowroom that defines it."""
+
+PUBLIC = {name: f"elbowroom.{module}" for names in TASKS.values() for name, module in names.items()}
 """The public names, each with the module that defines it; `elbowroom` has the same."""
 
 __all__ = sorted(PUBLIC)

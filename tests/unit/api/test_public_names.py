@@ -23,8 +23,21 @@ def test_types_of_the_public_names_are_those_that_commands_declare() -> None:
 @pytest.mark.parametrize("name", sorted(api.PUBLIC))
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(elbowroom, name) is getattr(api, name)
-    assert name in dir(elbowroom)
     assert name in dir(api)
+
+
+def test_the_names_that_most_people_need_come_first() -> None:
+    assert set(dir(elbowroom)) == {"__version__", "api", *api.TASKS[api.FIRST]}
+    assert len(api.TASKS[api.FIRST]) <= 16
+    assert next(iter(api.TASKS)) == api.FIRST
+
+
+def test_help_names_every_task_and_name() -> None:
+    text = elbowroom.__doc__ or ""
+    places = [text.index(f"\n{task}:\n") for task in api.TASKS]
+    assert places == sorted(places)
+    assert set(text.split()) >= set(api.PUBLIC)
+    assert max(map(len, text.splitlines())) <= 110
 
 
 def test_every_module_of_verbs_can_be_imported_first() -> None:
