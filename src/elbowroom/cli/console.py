@@ -10,13 +10,12 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from elbowroom.errors import MachineError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
 _PLAIN = str.maketrans(
@@ -149,18 +148,29 @@ def _plain(letter: str) -> str:
 codecs.register_error(_HANDLER, _plainer)
 
 WIDTH = 80
+"""Columns of text, but on a narrower terminal."""
+NARROWEST = 20
+
+
+def screen_width() -> int:
+    """Columns of what stdout is: those of a narrow terminal, 80 of anything else."""
+    try:
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        return WIDTH
+    return max(NARROWEST, min(WIDTH, columns)) if columns else WIDTH
 
 
 def console() -> Console:
-    """Writes to stdout, 80 columns wide wherever it goes."""
+    """Writes to stdout, as wide as the terminal but at most 80 columns."""
     from rich.console import Console  # slow to load, and nothing that --json or --help needs
 
-    return Console(file=sys.stdout, width=WIDTH, highlight=False, soft_wrap=False)
+    return Console(file=sys.stdout, width=screen_width(), highlight=False, soft_wrap=False)
 
 
 def print_wrapped(text: str, indent: str = "", style: str = "") -> None:
     """Prints text on stdout, wrapped to the width of the console."""
-    lines = textwrap.wrap(text, WIDTH - len(indent), break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(text, screen_width() - len(indent), break_long_words=False, break_on_hyphens=False)
     for line in lines or [""]:
         console().print(styled(indent + line, style), soft_wrap=True)
 
@@ -176,23 +186,9 @@ def print_list(items: Iterable[str], indent: str = "") -> None:
     print_all((f"- {item}" for item in items), indent)
 
 
-def new_table(*heads: str) -> Table:
-    """An empty table with a column for each head. Before a head: `>` for a column that is aligned right, `~`
-    for one that may be wrapped, `<` or nothing for others.
-    """
-    from rich.table import Table  # as above
-
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for head in heads:
-        justify: Literal["left", "right"] = "right" if head.startswith(">") else "left"
-        name = head[1:] if head[:1] in tuple("<>~") else head
-        table.add_column(name, justify=justify, no_wrap=not head.startswith("~"))
-    return table
-
-
 def styled(text: str, style: str = "") -> Text:
     """Text in a style: `bold`, `red`."""
-    from rich.text import Text  # as above
+    from rich.text import Text  # slow to load, as above
 
     return Text(text, style=style)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from elbowroom.cli.console import console, new_table, print_list, print_wrapped
+from elbowroom.cli.console import print_list, print_wrapped
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.quantities import format_size, number, percent, short_time, with_span
 from elbowroom.verbs.model_tables import shape_line
 
@@ -38,7 +39,7 @@ def print_compared(compared: Compared) -> None:
     ):
         table.add_row(name, *_time(item.total), *_time(measured))
     table.add_row("gain", *_split(span(compared.predicted)), *_split(span(compared.measured)))
-    console().print(table)
+    print_table(table)
     print_wrapped(f"{compared.repetitions} repetitions of each setup, in random order")
     for reason in compared.reasons:
         print_wrapped(f"- too noisy to trust: {reason}")
@@ -97,7 +98,7 @@ def _print_configurations(advice: Advice) -> None:
             *_time(item.total),
             ", ".join(f"{axis} {_value(axis, getattr(item.setup, axis))}" for axis in differs),
         )  # fmt: skip
-    console().print(table)
+    print_table(table)
 
 
 def _loss(item: Configuration, ratio: float) -> str:
@@ -156,4 +157,4 @@ def _print_setups(configurations: tuple[GpuConfiguration, ...]) -> None:
             f"{item.mover_kept:.2f}",
             number(item.mover_alone),
         )
-    console().print(table)
+    print_table(table)

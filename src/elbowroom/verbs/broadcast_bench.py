@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import FIGURE, REPEAT
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.launch.planned_starts import PlannedStart
@@ -48,6 +49,7 @@ class BenchBroadcasts(Verb):
     """
 
     name = "broadcast bench"
+    has_tables = True
     saves = True
 
     ranks: int | None = option("Default: one for each core, 2 at least.", "N", type=click.IntRange(min=2))
@@ -141,7 +143,7 @@ class BenchBroadcasts(Verb):
                 _interval(entry.time),
                 *(number(time.median) for time in (beside.bcast, beside.ibcast, beside.sends)),
             )
-        console().print(table)
+        print_table(table)
         if first.oversubscribed:
             print_wrapped(
                 "Ranks shared cores: these times depend on when the system let each rank run, and say little "

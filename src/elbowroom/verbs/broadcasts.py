@@ -20,8 +20,9 @@ from elbowroom.broadcast.simulated import (
     predicted_document,
     usual_segment,
 )
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import Output
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.files import read_document
 from elbowroom.launch import build
@@ -278,6 +279,7 @@ class TuneBroadcasts(Verb):
     """
 
     name = "broadcast tune"
+    has_tables = True
     saves = True
 
     links: NetworkOptions = included(
@@ -326,7 +328,7 @@ class TuneBroadcasts(Verb):
                 format_size(row.size), str(row.recipients), row.tree, segment, format_size(row.window),
                 number(row.time_us),
             )  # fmt: skip
-        console().print(table)
+        print_table(table)
 
 
 def tune_broadcasts(network: Network, sizes: Sequence[int], recipients: Sequence[int]) -> NetworkDocument:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from elbowroom import display
-from elbowroom.cli.console import chatter, console, new_table, print_list, print_wrapped
+from elbowroom.cli.console import chatter, print_list, print_wrapped
 from elbowroom.cli.options import Output
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.files import check_writable
@@ -79,6 +80,7 @@ class Calibrate(Verb):
     """
 
     name = "calibrate"
+    has_tables = True
     fits = True
     resumed = "calibration"
     with_resume = (
@@ -254,7 +256,7 @@ def _print_calibrated(done: Calibrated) -> None:
         cores = f"{at.n}+{at.n_other}" if at.n_other else str(at.n)
         why = "initial point" if step.width is None else f"90 % intervals were ±{step.width:.1%}"
         table.add_row(str(number), str(at.comp_node), str(at.comm_node), cores, why)
-    console().print(table)
+    print_table(table)
     print()
     if calibration.width is not None and done.model is not None:
         goal = f"(goal: {calibration.goal.half_width:.1%})"

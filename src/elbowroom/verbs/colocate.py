@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import Output
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.documents import encode
 from elbowroom.draw import files
 from elbowroom.draw.figure import Figure
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from elbowroom.schedule.matrix import Matrix
     from elbowroom.schedule.pairing import Pair, Pairing
     from elbowroom.schedule.plan import SchedulePlan
-
-MOST_LINES = 40
-"""Allocations that are printed of a plan; -o writes all of them."""
 
 MOST_PAIRS = 12
 """Pairs that a sentence lists."""
@@ -51,6 +49,7 @@ class Schedule(Verb):
     """
 
     name = "colocate schedule"
+    has_tables = True
 
     jobs: Path | str | None = argument(None, metavar="[JOBS.toml]")
     matrix: Path | str = option(
@@ -226,7 +225,7 @@ def _print_pairing(pairing: Pairing) -> None:
     table.add_row("bound: best companion of each", f"{pairing.bound:.1f}")
     if pairing.half_cores is not None:
         table.add_row("half of the cores, no companion", f"{pairing.half_cores:.1f}")
-    console().print(table)
+    print_table(table)
     _print_apart(pairing.apart, "Must not share")
     _print_apart(pairing.losing, "Take longer together than alone")
 
@@ -251,7 +250,7 @@ def _print_plan(plan: SchedulePlan) -> None:
     )
     for name, value in rows:
         table.add_row(name, f"{value:.4g}", f"{100 * value / hours.exclusive:.1f}")
-    console().print(table)
+    print_table(table)
     print()
     _print_groups(plan)
     print_wrapped(
@@ -266,7 +265,7 @@ def _print_plan(plan: SchedulePlan) -> None:
 
 def _print_groups(plan: SchedulePlan) -> None:
     table = new_table(">start h", ">end h", ">nodes", "cores", "~jobs")
-    for group in plan.groups[:MOST_LINES]:
+    for group in plan.groups:
         host = group.jobs[0].name
         queues = " | ".join(", then ".join(queue) for queue in group.queues)
         table.add_row(
@@ -276,9 +275,7 @@ def _print_groups(plan: SchedulePlan) -> None:
             group.jobs[0].cores,
             f"{host} with {queues}" if queues else host,
         )
-    console().print(table)
-    if len(plan.groups) > MOST_LINES:
-        print_wrapped(f"and {len(plan.groups) - MOST_LINES} more allocations (-o plan.json writes all)")
+    print_table(table)
     print()
 
 

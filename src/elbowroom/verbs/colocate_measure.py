@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from elbowroom.cli.console import chatter, console, new_table, print_all, print_list, print_wrapped
+from elbowroom.cli.console import chatter, print_all, print_list, print_wrapped
 from elbowroom.cli.options import REPEAT, Output
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.documents import encode
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
@@ -72,6 +73,7 @@ class MeasurePairs(Verb):
     """
 
     name = "colocate measure"
+    has_tables = True
 
     apps: Path | str = argument(metavar="APPS.toml")
     out: Path | str | None = option(
@@ -239,7 +241,7 @@ def _print_measured(matrix: MeasuredMatrix) -> None:
             table.add_row(companion, *(f"{matrix.percent(name, companion):.1f}" for name in names))
         table.add_row("half, alone", *(f"{percent.value:.1f}" for percent in matrix.half))
         table.add_row("exclusive, s", *(f"{seconds:.4g}" for seconds in matrix.exclusive_s))
-        console().print(table)
+        print_table(table)
     if matrix.prediction is not None:
         _print_prediction(matrix)
     print_all((*matrix.notes, *(matrix.prediction.notes if matrix.prediction else ())), style="yellow")

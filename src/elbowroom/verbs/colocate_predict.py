@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from elbowroom.cli.console import console, new_table, print_all, print_wrapped
+from elbowroom.cli.console import print_all, print_wrapped
 from elbowroom.cli.options import Output
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
@@ -74,6 +75,7 @@ class PredictColocation(Verb):
     """
 
     name = "colocate predict"
+    has_tables = True
     saves = True
 
     profiles: Sequence[str | Path] = argument(nargs=-1, metavar="PROFILE...")
@@ -149,7 +151,7 @@ class PredictColocation(Verb):
         table = new_table("a", "b", ">a slower", ">b slower")
         for pair in result.pairs:
             table.add_row(pair.a, pair.b, _interval(pair.slowdown_a), _interval(pair.slowdown_b))
-        console().print(table)
+        print_table(table)
         print_all(result.notes, style="yellow")
 
 

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from elbowroom import display
-from elbowroom.cli.console import console, new_table, print_wrapped, styled
+from elbowroom.cli.console import print_wrapped, styled
+from elbowroom.cli.tables import ShownTable, new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.frames import Frame, frame
 from elbowroom.quantities import number
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from elbowroom.results.comparison import Change, Comparison
     from elbowroom.verbs.run_folder import Run
 
@@ -56,6 +55,7 @@ class CompareRuns(Verb):
     """Compare runs with run A: what changed, by how much, and whether it improved."""
 
     name = "compare"
+    has_tables = True
 
     a: Run | Path | str = argument(metavar="A")
     others: tuple[Run | Path | str, ...] = argument(metavar="B...", nargs=-1, spread=True)
@@ -168,7 +168,7 @@ def print_compare(runs: Sequence[Run], changes: Sequence[Change], at_least: floa
         for point, members in itertools.groupby(shown, key=lambda change: change.point):
             print()
             print_wrapped(point, style="bold")
-            console().print(_changes_table(list(members)))
+            print_table(_changes_table(list(members)))
         if shown:
             print()
     print_wrapped(
@@ -177,26 +177,19 @@ def print_compare(runs: Sequence[Run], changes: Sequence[Change], at_least: floa
     )
 
 
-def _changes_table(changes: Sequence[Change]) -> Table:
-    """Columns as wide for every point, so that they line up down the page."""
-    table = new_table()
-    table.show_header = False
-    for width in (6, 8, 7):
-        table.add_column(width=width, no_wrap=True)
-    for _ in range(3):
-        table.add_column(justify="right", width=8, no_wrap=True)
-    for width in (18, 8):
-        table.add_column(width=width, no_wrap=True)
+def _changes_table(changes: Sequence[Change]) -> ShownTable:
+    """Cells are padded, so that the columns of all points line up down the page."""
+    table = new_table("", "", "", ">", ">", ">", "", "", with_heads=False)
     for change in changes:
         unit = change.metric.partition("(")[2].rstrip(")")
         table.add_row(
-            f"  {change.side}",
-            change.phase,
-            unit,
-            number(change.a, 3),
-            number(change.b, 3),
-            styled(f"{change.change:+.1%}", "bold" if change.significant else ""),
-            f"{change.low:+.1%}..{change.high:+.1%}",
+            f"  {change.side}".ljust(6),
+            change.phase.ljust(8),
+            unit.ljust(7),
+            number(change.a, 3).rjust(8),
+            number(change.b, 3).rjust(8),
+            styled(f"{change.change:+.1%}".rjust(8), "bold" if change.significant else ""),
+            f"{change.low:+.1%}..{change.high:+.1%}".ljust(18),
             {"a": "a better", "b": "b better"}.get(change.better, "same"),
         )
     return table

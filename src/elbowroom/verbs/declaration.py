@@ -20,6 +20,7 @@ from click.core import ParameterSource
 from elbowroom.cli.answer import Answer, print_answer
 from elbowroom.cli.console import print_json, progress_bar
 from elbowroom.cli.options import NOISY, Command, json_option
+from elbowroom.cli.tables import rows_limited, rows_option
 from elbowroom.errors import UsageError
 from elbowroom.verbs.saving import save
 
@@ -253,6 +254,8 @@ class Verb(Options):
     """As typed, with a space before the name of a command in a group: `trace stat`."""
     has_document: ClassVar[bool] = True
     """Whether `--json` prints one."""
+    has_tables: ClassVar[bool] = False
+    """Whether it prints tables that may be long; `--rows` says how much of them."""
     fits: ClassVar[bool] = False
     """Whether it fits models: then linear algebra has one thread."""
     saves: ClassVar[bool] = False
@@ -436,7 +439,7 @@ def command_of(verb: type[Verb]) -> click.Command:
     """The command that a class declares."""
     shown = [(member, member.declared) for member in verb.members if member.declared is not None]
 
-    def call(as_json: bool = False, **given: Any) -> int:
+    def call(as_json: bool = False, table_rows: str | None = None, **given: Any) -> int:
         source = click.get_current_context().get_parameter_source
         typed_names = {name for name in given if source(name) is ParameterSource.COMMANDLINE}
         for member, declared in shown:
@@ -447,7 +450,8 @@ def command_of(verb: type[Verb]) -> click.Command:
                 given[member.name] = member.default
         request = request_of(verb, given)
         request.check_rules(typed_names)
-        return request.execute(as_json)
+        with rows_limited(table_rows) if verb.has_tables else contextlib.nullcontext():
+            return request.execute(as_json)
 
     command = Command(
         verb.name.rsplit(" ", 1)[-1],
@@ -455,6 +459,7 @@ def command_of(verb: type[Verb]) -> click.Command:
         params=[declared.parameter(member.name) for member, declared in shown],
         help=inspect.getdoc(verb),
     )
+    command = rows_option(command) if verb.has_tables else command
     return json_option(command) if verb.has_document else command
 
 

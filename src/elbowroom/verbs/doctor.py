@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from elbowroom.cli.console import WIDTH, console, print_wrapped, styled
+from elbowroom.cli.console import console, print_wrapped, screen_width, styled
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.machine.doctor import Diagnoses, DoctorLine, diagnose, listed
 from elbowroom.verbs.declaration import Verb, function_of, included
@@ -45,7 +45,7 @@ def print_checks(checks: Sequence[DoctorLine]) -> None:
     width = max((len(check.name) for check in checks), default=0)
     for check in checks:
         head = f"{check.status:<5}{check.name:<{width}}  "
-        lines = textwrap.wrap(check.text, WIDTH - len(head), break_on_hyphens=False) or [""]
+        lines = textwrap.wrap(check.text, screen_width() - len(head), break_on_hyphens=False) or [""]
         first = styled(head + lines[0])
         first.stylize(styles[check.status], 0, 4)
         console().print(first, soft_wrap=True)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom.cli.console import console, new_table, print_all, print_list, print_wrapped
+from elbowroom.cli.console import print_all, print_list, print_wrapped
 from elbowroom.cli.options import FIGURE
+from elbowroom.cli.tables import LARGEST_LOSSES, ShownTable, new_table, print_table
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.explain.figures import figures
@@ -20,8 +21,6 @@ from elbowroom.verbs.declaration import Verb, argument, function_of, option
 from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from elbowroom.draw.figure import Figure
     from elbowroom.explain.explanation import ChainStep, ExplainedPoint, Explanation, SideLoss
     from elbowroom.verbs.run_folder import Run
@@ -48,6 +47,7 @@ class Explain(Verb):
     """
 
     name = "explain"
+    has_tables = True
     saves = True
 
     runs: tuple[Run | Path | str, ...] = argument(metavar="RUN [RUN...]", nargs=-1, spread=True)
@@ -131,7 +131,7 @@ def print_explanation(explanation: Explanation) -> None:
         return
     listed = _listed(explanation)
     print()
-    console().print(_table_of(listed))
+    print_table(_table_of(listed), LARGEST_LOSSES)
     print_wrapped(KEY)
     others = dict.fromkeys(case.kernel for case in explanation.cases if case not in listed)
     if others:
@@ -152,7 +152,7 @@ def _listed(explanation: Explanation) -> list[ExplainedPoint]:
     ]
 
 
-def _table_of(cases: Sequence[ExplainedPoint]) -> Table:
+def _table_of(cases: Sequence[ExplainedPoint]) -> ShownTable:
     """Two lines for each point, one for each side."""
     heads = [f">{HEADS.get(name, name)}" for name in COLUMNS]
     table = new_table("kernel", ">n", ">size", "nodes", "side", ">kept", *heads, "")
@@ -163,11 +163,13 @@ def _table_of(cases: Sequence[ExplainedPoint]) -> Table:
             format_size(case.size),
             f"{case.comp_node}/{case.comm_node}",
         ]
+        lines = []
         for split in case.splits:
             shares = [_share(split, name) for name in COLUMNS]
             last = case.regime if split is case.splits[0] and case.regime in ("red", "blue") else ""
-            table.add_row(*head, split.side, f"{split.kept.value:.2f}", *shares, last)
+            lines.append((*head, split.side, f"{split.kept.value:.2f}", *shares, last or ""))
             head = [""] * len(head)
+        table.add_group(lines, weight=max((1 - split.kept.value for split in case.splits), default=0.0))
     return table
 
 

@@ -35,6 +35,7 @@ class Fit(Verb):
     """
 
     name = "fit"
+    has_tables = True
     fits = True
 
     run: Run | Path | str | Sequence[Run | Path | str] = argument(metavar="RUN [RUN]...", nargs=-1)
@@ -99,6 +100,7 @@ class Evaluate(Verb):
     """
 
     name = "evaluate"
+    has_tables = True
 
     path: Path | str = argument(metavar="RUN")
     source: Path | str = argument(metavar="M.json|NAME")

@@ -10,7 +10,8 @@ import click
 import msgspec
 
 from elbowroom.cli.answer import Answer
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import print_wrapped
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.plan.kernels import find
 from elbowroom.points.point import Note
@@ -34,6 +35,7 @@ class ImportFiles(Verb):
     """
 
     name = "import"
+    has_tables = True
 
     files: Sequence[str | Path] | str | Path = argument(metavar="FILE...", nargs=-1)
     out: Path | str = option(
@@ -152,7 +154,7 @@ def print_tables(stored: StoredTables) -> None:
     for table in stored.tables:
         settings = ", ".join(f"{name} {value}" for name, value in table.settings.items())
         shown.add_row(table.benchmark, table.test, settings, str(len(table.rows)), _range(table))
-    console().print(shown)
+    print_table(shown)
     for where, lines in stored.ignored.items():
         print_wrapped(f"- {where}: {_ignored(lines)}")
 

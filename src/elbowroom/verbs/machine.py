@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import Output
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.quantities import number
@@ -32,6 +33,7 @@ class List(Verb):
     """List the virtual machines."""
 
     name = "machine list"
+    has_tables = True
 
     def do(self) -> Sequence[Definition]:
         """Those that can be used."""
@@ -57,7 +59,7 @@ class List(Verb):
                 item.network,
                 str(item.nic_node),
             )
-        console().print(table)
+        print_table(table)
         for item in result:
             if not item.origin.startswith(THESIS):
                 print_wrapped(f"Parameters of {item.name}: {item.origin}.")
@@ -218,4 +220,4 @@ def _print(definition: Definition) -> None:
     for name, value in local.items():
         other = number(remote[name], 5) if name in remote else "-"
         table.add_row(name, number(value, 5), other, UNITS.get(name, "MB/s"))
-    console().print(table)
+    print_table(table)

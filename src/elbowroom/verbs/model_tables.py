@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from elbowroom.cli.console import console, new_table, print_all, print_list, print_wrapped, styled
+from elbowroom.cli.console import print_all, print_list, print_wrapped, styled
+from elbowroom.cli.tables import LARGEST_LOSSES, new_table, print_table
 from elbowroom.quantities import format_size, number, plural
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _print_threshold(side: str, thesis: ThresholdPart | None, robust: ThresholdP
         there = intervals.get(field.name)
         band = "" if there is None else span(there)
         table.add_row(field.name, *values, band, UNITS.get(field.name, "MB/s"))
-    console().print(table)
+    print_table(table)
 
 
 def _print_flow(part: FlowPart | None) -> None:
@@ -114,7 +115,7 @@ def print_parameters(title: str, parameters: Sequence[FlowParameter]) -> None:
         band = f"{number(item.low, 4)} to {number(item.high, 4)}"
         unit = "" if item.unit == "1" else item.unit
         table.add_row(item.name, number(item.value, 4), band, unit, item.text)
-    console().print(table)
+    print_table(table)
 
 
 def _print_validity(model: Model) -> None:
@@ -146,7 +147,7 @@ def print_prediction(model: Model, name: str, prediction: Prediction) -> None:
     ):
         kept = f"{together.value / alone.value:.2f}" if alone.value else "-"
         table.add_row(side, number(alone.value), span(alone), number(together.value), span(together), kept)
-    console().print(table)
+    print_table(table)
     print_flags([prediction])
     if "repaired" in prediction.flags:
         print_published(model, name, prediction)
@@ -193,9 +194,19 @@ def print_predictions(model: Model, name: str, predictions: Sequence[Prediction]
                     number(item.comm_together.value, 4),
                     span(item.comm_together),
                     mark,
+                    weight=_lost(item),
                 )
-        console().print(table)
+        print_table(table, LARGEST_LOSSES)
     print_flags(predictions)
+
+
+def _lost(prediction: Prediction) -> float:
+    """The larger of the shares that both sides lose."""
+    sides = (
+        (prediction.comp_alone, prediction.comp_together),
+        (prediction.comm_alone, prediction.comm_together),
+    )
+    return max((1 - together.value / alone.value for alone, together in sides if alone.value), default=0.0)
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
@@ -241,7 +252,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
             for value in (errors.samples, errors.non_samples, errors.all)
         ]
         shown.add_row("thesis, Table 6.1", *cells, f"{printed.average:.2f}", "")
-    console().print(shown)
+    print_table(shown)
     for line in table.lines:
         if line.unanswered:
             print_wrapped(f"{line.model}: does not know {line.unanswered} of the {table.rows} runs")
@@ -319,7 +330,7 @@ def _print_errors(
     table = new_table("~cases", ">", f">{names[0]}", f">{names[1]}", ">1 - k / S", ">max-min", ">no loss")
     for family, count, first, second, rules in rows:
         table.add_row(family, str(count), percent(first), percent(second), *map(percent, rules))
-    console().print(table)
+    print_table(table)
 
 
 def print_cases(model: Model, predictions: Sequence[GpuPrediction]) -> None:
@@ -342,7 +353,7 @@ def print_cases(model: Model, predictions: Sequence[GpuPrediction]) -> None:
                 rate = (number(moved.value), span(moved), f"{kept.value:.2f}")
             between = f"{item.kept.low:.2f} to {item.kept.high:.2f}"
             table.add_row(item.case.mover_text, f"{item.kept.value:.3f}", between, *rate)
-        console().print(table)
+        print_table(table)
     for flag in dict.fromkeys(flag for item in predictions for flag in item.flags):
         count = sum(flag in item.flags for item in predictions)
         of = "" if count == len(predictions) else f" ({count} of {len(predictions)} cases)"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
-from elbowroom.cli.console import console, new_table, print_list, print_wrapped
+from elbowroom.cli.console import print_list, print_wrapped
 from elbowroom.cli.options import FIGURE
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.draw.figure import Figure
 from elbowroom.draw.files import save
 from elbowroom.errors import UsageError
@@ -69,6 +70,7 @@ class Overlap(Verb):
     """
 
     name = "overlap"
+    has_tables = True
 
     source: Path | str | None = argument(None, metavar="[M.json|NAME]")
     t_comp: float | None = option("Time of the computation alone, in any unit.", "TIME")
@@ -270,12 +272,12 @@ def _print_numbers(
     sides = new_table("", f">alone{unit}", f">contended{unit}")
     sides.add_row("computation", number(step.t_comp), number(step.comp_contended))
     sides.add_row("communication", number(step.t_comm), number(step.comm_contended))
-    console().print(sides)
+    print_table(sides)
     print()
     totals = new_table("", f">step{unit}")
     for name, label in RIVAL_NAMES.items():
         totals.add_row(label, number(getattr(step, name)))
-    console().print(totals)
+    print_table(totals)
     print()
     if step.fraction_of_ideal is not None:
         print_wrapped(
@@ -311,7 +313,7 @@ def _print_table(trials: Sequence[Trial]) -> None:
         step, measured = trial.step, "-" if trial.measured is None else number(trial.measured)
         times = (number(step.t_comp), number(step.t_comm), measured, number(step.total))
         table.add_row(trial.label, *times, *errors)
-    console().print(table)
+    print_table(table)
     print()
     print_wrapped(
         "Errors are (predicted - measured) / measured; max: the longer of the two, sum: one after the other."
@@ -325,7 +327,7 @@ def _print_table(trials: Sequence[Trial]) -> None:
         predicted = "-" if of.of_predicted is None else f"{of.of_predicted:.2%}"
         table_of_means.add_row(label, f"{of.of_measured:.2%}", predicted)
     print()
-    console().print(table_of_means)
+    print_table(table_of_means)
 
 
 def _percent(error: float | None) -> str:

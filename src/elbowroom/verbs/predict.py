@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import FIGURE
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.draw import files
 from elbowroom.errors import UsageError
 from elbowroom.models.gpu.case import DeviceCase, First, Mover, Victim, parse_shape
@@ -109,6 +110,7 @@ class Predict(Verb):
     """
 
     name = "predict"
+    has_tables = True
 
     source: str = argument(metavar="M.json|NAME")
     cores: int | None = option("Computing cores of the first socket; default: every number.")
@@ -358,7 +360,7 @@ def _print_load(model: Model, name: str, prediction: LoadPrediction) -> None:
         table.add_row(
             f"copy, node {copy.node}", number(copy.demand), "", number(rate.value), span(rate), kept
         )
-    console().print(table)
+    print_table(table)
     print_flags([prediction])
 
 

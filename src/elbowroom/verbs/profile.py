@@ -15,8 +15,9 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import msgspec
 
 from elbowroom import display
-from elbowroom.cli.console import console, new_table, print_all, print_wrapped
+from elbowroom.cli.console import print_all, print_wrapped
 from elbowroom.cli.options import Output
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder, write_atomically
@@ -307,6 +308,7 @@ class ShowProfile(Verb):
     """Show how each node used its network, over time."""
 
     name = "profile show"
+    has_tables = True
     saves = True
 
     directory: Path | str = argument(metavar="P")
@@ -347,7 +349,7 @@ class ShowProfile(Verb):
         table = new_table(first, *(f">{name}" for name in others))
         for row in rows:
             table.add_row(*row)
-        console().print(table)
+        print_table(table)
         if self.out is not None:
             print_wrapped(f"written: {self.out}")
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import REPEAT, Output
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.launch.launchers import host_count
 from elbowroom.launch.mpi import find_mpi
@@ -38,6 +39,7 @@ class CalibrateNic(Verb):
     """
 
     name = "profile calibrate"
+    has_tables = True
     saves = True
 
     sizes: Sequence[int] = option(
@@ -112,7 +114,7 @@ class CalibrateNic(Verb):
             where = "inside the node" if row.inside else "both directions" if row.both else "between nodes"
             spread = f"{number(row.low)} - {number(row.high)}"
             table.add_row(where, str(row.senders), format_size(row.size), number(row.bandwidth), spread)
-        console().print(table)
+        print_table(table)
         if result.curve is None:
             print_wrapped("All ranks are on one node: there is not a curve of its NIC.", style="yellow")
         else:

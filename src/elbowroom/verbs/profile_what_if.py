@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import print_wrapped
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.quantities import percent, short_time
 from elbowroom.verbs.declaration import Verb, argument, function_of, included, option
@@ -113,7 +114,7 @@ class PredictChanges(Verb):
         table = new_table("what if", ">then", ">change", "90 %")
         for change in result.changes:
             table.add_row(change.name, *_row(change))
-        console().print(table)
+        print_table(table)
         for change in result.changes:
             if change.reason:
                 print_wrapped(f"n/a, {change.name}: {change.reason}")

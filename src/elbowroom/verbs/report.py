@@ -52,6 +52,7 @@ class WriteReport(_WriteFiles):
     """
 
     name = "report"
+    has_tables = True
 
     runs: tuple[str, ...] = argument(metavar="RUN [RUN]...", nargs=-1)
     out: str | None = out_option(

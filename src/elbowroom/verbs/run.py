@@ -79,6 +79,7 @@ class RunPlan(Verb):
     """Measure PLAN (a named plan, see `elbowroom plans`, or a TOML file)."""
 
     name = "run"
+    has_tables = True
     with_resume = ("retry_failed", "launching", "budget", "patience", "report", "browser", "command", "tell")
 
     plan: str | None = argument(None, shell_complete=completion(names))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from elbowroom.cli.console import console, new_table, print_all, print_list, print_wrapped, styled
+from elbowroom.cli.console import print_all, print_list, print_wrapped, styled
+from elbowroom.cli.tables import LARGEST_LOSSES, ShownTable, new_table, print_table
 from elbowroom.quantities import duration, format_size, number, short_cores, span
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from rich.text import Text
 
     from elbowroom.draw.figure import TextTable
@@ -62,7 +62,7 @@ def print_run(run: Run) -> None:
     shown = {point for table in run.tables for point in table.points}
     rest = [point for point in points if point.id not in shown]
     if rest or not points:
-        console().print(_points_table(rest))
+        print_table(_points_table(rest), LARGEST_LOSSES)
     _explain_control(points)
     _explain_marks(points)
     _print_odd(points)
@@ -114,10 +114,14 @@ def print_tables(tables: Sequence[TextTable]) -> None:
         if table.title:
             print_wrapped(table.title, style="bold")
         columns = new_table(*("<>"[at not in table.left] + name for at, name in enumerate(table.columns)))
+        marked = {row for row, _ in table.marked}
         for row, cells in enumerate(table.rows):
             styles = ["red" * ((row, column) in table.marked) for column in range(len(cells))]
-            columns.add_row(*(styled(cell, style) for cell, style in zip(cells, styles, strict=True)))
-        console().print(columns)
+            columns.add_row(
+                *(styled(cell, style) for cell, style in zip(cells, styles, strict=True)),
+                weight=row in marked,
+            )
+        print_table(columns, "those with losses (red) first:" if marked else "the first")
         print_all(table.sentences(tables[index + 1 :]))
         print()
 
@@ -166,7 +170,7 @@ def machine_line(machine: Machine) -> str:
     return "; ".join((first, *machine.peculiarities))
 
 
-def _points_table(points: Sequence[PointResult]) -> Table:
+def _points_table(points: Sequence[PointResult]) -> ShownTable:
     """Two lines for each point, one for each side; placement is a column only where it varies."""
     places = {(point.comp_node, point.comm_node, point.comm_core) for point in points}
     varied = ["place"] if len(places) > 1 else []
@@ -182,15 +186,18 @@ def _points_table(points: Sequence[PointResult]) -> Table:
         if len(places) > 1:
             core = "?" if point.comm_core < 0 else point.comm_core
             head.append(f"{point.comp_node}/{point.comm_node} c{core}")
-        first = True
-        for name, side in (("comp", point.comp), ("comm", point.comm)):
-            if side.alone is None and side.together is None:
-                continue
-            table.add_row(*(head if first else [""] * len(head)), name, *_side_cells(side))
-            first = False
-        if first:
-            table.add_row(*head, styled(point.status, "yellow"), "", "", "", "", "")
+        sides = [(name, side) for name, side in (("comp", point.comp), ("comm", point.comm)) if _known(side)]
+        lines = [
+            (*(head if at == 0 else [""] * len(head)), name, *_side_cells(side))
+            for at, (name, side) in enumerate(sides)
+        ]
+        lost = max((1 - side.kept.value for _, side in sides if side.kept is not None), default=0.0)
+        table.add_group(lines or [(*head, styled(point.status, "yellow"), "", "", "", "", "")], weight=lost)
     return table
+
+
+def _known(side: Side) -> bool:
+    return side.alone is not None or side.together is not None
 
 
 def _side_cells(side: Side) -> list[str | Text]:
@@ -218,10 +225,6 @@ def _kernel(point: PointResult | Point, threads: int) -> str:
     return point.kernel + marks + "*" * (point.role == "control")
 
 
-MOST_PLANNED, FIRST_PLANNED, LAST_PLANNED = 40, 24, 12
-"""Points of a plan that are printed one by one; of more the first and the last ones. `--json` has all."""
-
-
 def print_dry_run(prepared: Prepared) -> None:
     """Points, time, command lines and notes of what would be done."""
     plan, points = prepared.plan, prepared.expansion.points
@@ -229,10 +232,7 @@ def print_dry_run(prepared: Prepared) -> None:
     print_wrapped(machine_line(prepared.machine))
     print()
     table = new_table("kernel", ">n", ">size", "metric", ">comp", ">comm", "~cores")
-    shown = points if len(points) <= MOST_PLANNED else (*points[:FIRST_PLANNED], *points[-LAST_PLANNED:])
-    for row, point in enumerate(shown):
-        if len(shown) < len(points) and row == FIRST_PLANNED:
-            table.add_row(f"… {len(points) - len(shown)} more", *[""] * 6)
+    for point in points:
         comm = short_cores(point.comm_cores or (point.comm_core,))
         cores = f"{short_cores(point.comp_cores) or '-'} beside {comm}"
         table.add_row(
@@ -244,7 +244,7 @@ def print_dry_run(prepared: Prepared) -> None:
             str(point.comm_node),
             cores,
         )
-    console().print(table)
+    print_table(table)
     _explain_control(points)
     print()
     count = f"{len(points)} points, {plan.repetitions} repetitions each, {len(prepared.units)} in all"

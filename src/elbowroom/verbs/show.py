@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from elbowroom.cli.answer import Answer
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import print_wrapped
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.files import wrong_kind
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
@@ -24,6 +25,7 @@ class ShowRun(Verb):
     """Print a run: verdict, table of points, findings and notes."""
 
     name = "show"
+    has_tables = True
 
     path: Path | str = argument(metavar="RUN")
     tails: bool = option("Print percentiles of latencies and stalls in place of the points.")
@@ -97,6 +99,7 @@ class ListRuns(Verb):
     """List the runs in FOLDER (default: runs): plan, date, state, verdict."""
 
     name = "list"
+    has_tables = True
 
     folder: Path | str = argument("runs", metavar="[FOLDER]")
 
@@ -136,7 +139,7 @@ class ListRuns(Verb):
             name = os.path.basename(os.path.abspath(run.path))
             date = run.created[:16].replace("T", " ")
             table.add_row(name, run.plan, date, run.state, _verdict(run))
-        console().print(table)
+        print_table(table)
         for run in result:
             if run.state == "unreadable":
                 print_wrapped(f"- {run.verdict}")
@@ -198,4 +201,4 @@ class ListPlans(Verb):
         table = new_table("plan", "~question")
         for plan in result.plans:
             table.add_row(plan.name, plan.question)
-        console().print(table)
+        print_table(table)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.options import FIGURE
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.draw import files
 from elbowroom.errors import UsageError
 from elbowroom.models.load import Computing, Copy, Direction, Load, Messages, check_load
@@ -49,6 +50,7 @@ class Simulate(Verb):
     """
 
     name = "simulate"
+    has_tables = True
     saves = True
 
     machine: str = option(
@@ -239,7 +241,7 @@ def _print_parameters(node: SimulatedNode) -> None:
         value = getattr(node, item.name)
         shown = value if isinstance(value, str) else "-" if value is None else number(value, 5)
         table.add_row(item.name, shown, item.unit, f"{item.text}; {item.source}")
-    console().print(table)
+    print_table(table)
 
 
 def _print_curve(curve: SimulatedCurve) -> None:
@@ -264,7 +266,7 @@ def _print_curve(curve: SimulatedCurve) -> None:
             _latency(row.latency("receive", "send")),
             _busiest(row),
         )
-    console().print(table)
+    print_table(table)
 
 
 def _latency(latency: Latency | None) -> str:

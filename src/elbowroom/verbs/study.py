@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from elbowroom.cli.console import chatter, console, new_table, print_all, print_wrapped
+from elbowroom.cli.console import chatter, print_all, print_wrapped
 from elbowroom.cli.options import DURATION, REPEAT, completion
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.launch import native
@@ -42,6 +43,7 @@ class StudyPaper(Verb):
     """
 
     name = "study"
+    has_tables = True
     resumed = "study"
     with_resume = ("patience", "tell")
 
@@ -175,7 +177,7 @@ def _print_plan(planned: StudyPlan) -> None:
         table.add_row(
             run.name, run.plan, str(run.points), took, f"cannot: {run.reason}" if run.reason else ""
         )
-    console().print(table)
+    print_table(table)
     print()
     for exhibit in planned.exhibits:
         shows = "can be shown" if exhibit.shown else "cannot be shown"

@@ -65,6 +65,7 @@ class MergeTrace(Verb):
     """Merge the traces of all ranks into one file, on one clock."""
 
     name = "trace merge"
+    has_tables = True
     progress = "merging"
 
     directory: Path | str = argument(metavar="DIR")
@@ -168,6 +169,7 @@ class CountEvents(Verb):
     """Count events by type and over time; exit code 3 if the trace cannot be trusted."""
 
     name = "trace stat"
+    has_tables = True
 
     directory: Path | str = argument(metavar="DIR")
     bins: int = bins_option()
@@ -324,6 +326,7 @@ class CheckTrace(Verb):
     """Check whether a trace is complete and its times can be trusted; exit code 3 if not."""
 
     name = "trace check"
+    has_tables = True
 
     directory: Path | str = argument(metavar="DIR")
 
@@ -347,6 +350,7 @@ class CompareClocks(Verb):
     """Report the clock offsets of all ranks with error bounds; exit code 3 if they cannot be determined."""
 
     name = "trace sync"
+    has_tables = True
 
     directory: Path | str = argument(metavar="DIR")
     report: Path | str | None = option(

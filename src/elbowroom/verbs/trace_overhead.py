@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elbowroom.cli.console import chatter, console, new_table, print_all, print_list, print_wrapped
+from elbowroom.cli.console import chatter, print_all, print_list, print_wrapped
 from elbowroom.cli.options import Output
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
@@ -71,6 +72,7 @@ class MeasureOverhead(Verb):
     """
 
     name = "trace overhead"
+    has_tables = True
     saves = True
 
     command: Sequence[str] = command_argument()
@@ -210,7 +212,7 @@ class MeasureOverhead(Verb):
                 number(case.events_per_second, 3),
                 str(case.lost),
             )
-        console().print(table)
+        print_table(table)
         print_wrapped("none: nothing preloaded. off: preloaded, every category off.")
         for verdict in result.verdicts:
             print()
@@ -236,6 +238,7 @@ class MeasureFlushes(Verb):
     """
 
     name = "trace flushes"
+    has_tables = True
     saves = True
 
     command: Sequence[str] = command_argument()
@@ -308,7 +311,7 @@ class MeasureFlushes(Verb):
         for place, run in enumerate(result.runs, start=1):
             for row in flush_rows(place, run):
                 table.add_row(*row)
-        console().print(table)
+        print_table(table)
         print_all(flush_sentences(result))
         if self.out is not None:
             click.echo(f"figure: {self.out}")

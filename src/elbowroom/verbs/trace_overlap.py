@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom.cli.console import console, new_table, print_wrapped, styled
+from elbowroom.cli.console import print_wrapped, styled
 from elbowroom.cli.options import Output
+from elbowroom.cli.tables import ShownTable, new_table, print_table
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
@@ -46,6 +47,7 @@ class ReportOverlap(Verb):
     """
 
     name = "trace overlap"
+    has_tables = True
     saves = True
 
     files: Sequence[str | Path] | str | Path = argument(metavar="TRACE...", nargs=-1)
@@ -211,13 +213,13 @@ def _print(overlap: TraceOverlap) -> None:
     print_wrapped(overlap.counts)
     print_wrapped(overlap.verdict, style="bold")
     print()
-    console().print(_times(overlap))
+    print_table(_times(overlap))
     print()
     table = new_table("~computation", "~beside", ">alone", ">over-\nlapped", ">slowdown", "interval")
     for one in overlap.classes[:MOST_ROWS]:
         table.add_row(_cut(one.label), _cut(one.communication or "-"), str(one.alone), str(one.overlapped),
                       *_slowdown(one))  # fmt: skip
-    console().print(table)
+    print_table(table)
     if len(overlap.classes) > MOST_ROWS:
         print_wrapped(f"{len(overlap.classes) - MOST_ROWS} more with --json, or in a page (-o FILE.html).")
     reasons = {
@@ -231,7 +233,7 @@ def _print(overlap: TraceOverlap) -> None:
         print_wrapped(f"partial: {text}", style="bold yellow")
 
 
-def _times(overlap: TraceOverlap) -> object:
+def _times(overlap: TraceOverlap) -> ShownTable:
     """The time of a rank, in a step where the trace names steps."""
     per = overlap.steps or 1
     table = new_table("", f">{'a step' if overlap.steps else 'in all'}", "")
@@ -268,7 +270,7 @@ def _print_comparison(compared: OverlapComparison) -> None:
             _cut(one.name), _cut(one.communication), f"{one.first.value:.3f}", f"{one.second.value:.3f}",
             f"{ratio.value:.3f}", span(f"{ratio.low:.3f}", f"{ratio.high:.3f}"),
         )  # fmt: skip
-    console().print(table)
+    print_table(table)
     for name, one_trace in (("first", compared.first), ("second", compared.second)):
         print_wrapped(f"{name} ({' '.join(one_trace.files)}): {one_trace.counts} {one_trace.verdict}")
         for text in one_trace.doubts:

@@ -15,7 +15,8 @@ from typing import IO
 import msgspec
 
 from elbowroom import display
-from elbowroom.cli.console import console, new_table, print_all, print_wrapped
+from elbowroom.cli.console import print_all, print_wrapped
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder
 from elbowroom.launch import build, recorder, trace_reader
@@ -25,7 +26,7 @@ from elbowroom.quantities import number, parse_size, rounded_size
 from elbowroom.trace.documents import Stat, TraceCheck
 from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, function_of, option
 from elbowroom.verbs.run_options import split_list
-from elbowroom.verbs.trace_tables import MANY, print_rest, print_sentences, span_text, time_text
+from elbowroom.verbs.trace_tables import print_sentences, span_text, time_text
 
 SYNC_SECONDS = 10.0
 """Between comparisons of clocks at barriers, by default: some 0.2 us of drift."""
@@ -77,6 +78,7 @@ class RecordTrace(Verb):
     """
 
     name = "trace record"
+    has_tables = True
 
     command: Sequence[str] = command_argument()
     out: Path | str = option(
@@ -339,7 +341,7 @@ def _print_ranks(stat: Stat, capacity: int) -> None:
         ">advised\n--buffer",
         ">recording\ntook",
     )
-    for rank in stat.ranks[:MANY]:
+    for rank in stat.ranks:
         threads = [one for one in stat.threads if one.rank == rank.rank]
         fullest = max((one.recorded for one in threads), default=0) / capacity
         table.add_row(
@@ -352,8 +354,7 @@ def _print_ranks(stat: Stat, capacity: int) -> None:
             "n/a" if rank.advised_bytes is None else rounded_size(rank.advised_bytes),
             time_text(rank.overhead_ns),
         )
-    console().print(table)
-    print_rest(len(stat.ranks), "ranks")
+    print_table(table)
     lost = sum(one.lost for one in stat.threads)
     if lost:
         most = max(rank.advised_bytes or 0 for rank in stat.ranks)
@@ -385,7 +386,7 @@ def _print_categories(stat: Stat) -> None:
     table = new_table("category", ">events", ">recording took", ">of a rank's time")
     for name, events, nanoseconds, share in _by_category(stat):
         table.add_row(name, str(events), time_text(nanoseconds), _share(share))
-    console().print(table)
+    print_table(table)
     event = [rank.event_ns for rank in stat.ranks if rank.event_ns is not None]
     if event:
         print_wrapped(f"Estimated, with what one event took at the start: {span_text(event)} ns.")

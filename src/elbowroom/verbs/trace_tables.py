@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from elbowroom.cli.console import console, new_table, print_wrapped
+from elbowroom.cli.console import print_wrapped
+from elbowroom.cli.tables import new_table, print_table
 from elbowroom.quantities import number, short_time
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def print_stat(stat: Stat) -> None:
             time_text(one.longest_ns) if one.whole else "-",
             number(one.bytes / one.calls, 3) if one.bytes and one.calls else "-",
         )
-    console().print(table)
+    print_table(table)
     print_wrapped(
         "count: a call with its begin and its end counts once. share: of all events, which fill the rings. "
         f"highest rate: events per second in the fullest of {_bins(stat)} parts of {time_text(stat.bin_ns)}."
@@ -64,8 +65,7 @@ def print_activity(shown: ActivityOverTime, *, trusted: bool) -> None:
     """Counts, and utilisation and imbalance of the whole trace."""
     if not trusted:
         print_wrapped("Its times cannot be trusted: see elbowroom trace check.", style="bold yellow")
-    table = new_table("", ">")
-    table.show_header = False
+    table = new_table("", ">", with_heads=False)
     rows = [
         ("duration", time_text(shown.duration_ns)),
         ("tasks", str(shown.tasks)),
@@ -89,7 +89,7 @@ def print_activity(shown: ActivityOverTime, *, trusted: bool) -> None:
         rows.append(("- last exit after the first: median, d9, most", spread))
     for row in rows:
         table.add_row(*row)
-    console().print(table)
+    print_table(table)
 
 
 def print_check(check: TraceCheck, *, trusted: bool) -> None:
@@ -99,8 +99,7 @@ def print_check(check: TraceCheck, *, trusted: bool) -> None:
     else:
         print_doubts(check.doubts or ("see below",))
     print()
-    table = new_table("", ">")
-    table.show_header = False
+    table = new_table("", ">", with_heads=False)
     for name, value in (
         ("ranks", str(check.ranks)),
         ("threads", str(check.threads)),
@@ -117,7 +116,7 @@ def print_check(check: TraceCheck, *, trusted: bool) -> None:
         ("a time is wrong by at most", time_text(check.worst_error_ns)),
     ):
         table.add_row(name, value)
-    console().print(table)
+    print_table(table)
     print_pairs(check)
     print_sentences(check.warnings)
 
@@ -129,11 +128,10 @@ def print_pairs(check: TraceCheck) -> None:
         return
     print()
     table = new_table(">from", ">to", ">messages", ">tachyons", ">suspect", ">sizes\ndiffer", ">floor")
-    for pair in sorted(odd, key=lambda pair: (-pair.mismatched, -pair.tachyons, -pair.suspect))[:MANY]:
+    for pair in sorted(odd, key=lambda pair: (-pair.mismatched, -pair.tachyons, -pair.suspect)):
         counts = (pair.messages, pair.tachyons, pair.suspect, pair.mismatched)
         table.add_row(*map(str, (pair.from_, pair.to, *counts)), time_text(pair.floor_ns))
-    console().print(table)
-    print_rest(len(odd), "pairs")
+    print_table(table)
 
 
 def print_doubts(doubts: Sequence[str]) -> None:
@@ -157,7 +155,7 @@ def print_sync(sync: Sync) -> None:
     table = new_table(
         ">rank", "host", ">compared", ">outliers", ">offset", ">drift\nppb", ">wrong by\nat most", "~"
     )
-    for rank in sync.ranks[:MANY]:
+    for rank in sync.ranks:
         used = [point for point in rank.points if point.used]
         drifts = [segment.drift_ppb for segment in rank.segments]
         errors = [segment.error_ns for segment in rank.segments if segment.error_ns is not None]
@@ -171,8 +169,7 @@ def print_sync(sync: Sync) -> None:
             time_text(max(errors)) if errors else "n/a",
             ", ".join(rank.flags),
         )
-    console().print(table)
-    print_rest(len(sync.ranks), "ranks")
+    print_table(table)
     print_sentences(sync.warnings)
 
 
