@@ -1,4 +1,4 @@
-// libFuzzer: any bytes as a file of events.
+// libFuzzer: any bytes as a file of events, in JSON or (odd sizes) of Perfetto.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "events/perfetto.hpp"
 #include "events/reader.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -18,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)::pwrite(file, data, size, 0);
   try {
     Source source(name);
-    Reader(source, out).run();
+    size % 2 == 0 ? Reader(source, out).run() : PerfettoReader(source, out).run();
   } catch (const Declined&) {
     return 0;
   }

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <regex>
 
+#include "events/json_text.hpp"
+
 namespace elbowroom::events {
 
 namespace {
@@ -12,8 +14,7 @@ namespace ondemand = simdjson::ondemand;
 constexpr std::size_t kLargestHead = std::size_t{64} << 20;  // bytes in front of the events
 constexpr std::size_t kLargestTail = std::size_t{16} << 20;
 constexpr std::size_t kLargestWindow = 16 * Source::kBlock;
-constexpr std::size_t kColumns = std::size_t{1} << 16;  // events in a block that is written
-constexpr std::size_t kLook = std::size_t{1} << 16;     // bytes at a window's end in which it is cut
+constexpr std::size_t kLook = std::size_t{1} << 16;  // bytes at a window's end in which it is cut
 constexpr int kTries = 64;
 constexpr std::string_view kSpace = " \t\r\n,";
 
@@ -103,24 +104,6 @@ Arguments arguments_of(ondemand::object object) {
   return found;
 }
 
-std::string in_quotes(std::string_view text) {
-  std::string result = "\"";
-  for (const char letter : text) {
-    if (letter == '"' || letter == '\\') {
-      result += '\\';
-      result += letter;
-    } else if (static_cast<unsigned char>(letter) < 0x20) {
-      constexpr char kDigits[] = "0123456789abcdef";
-      result += "\\u00";
-      result += kDigits[(letter >> 4) & 15];
-      result += kDigits[letter & 15];
-    } else {
-      result += letter;
-    }
-  }
-  return result + '"';
-}
-
 // Behind the ] of the array with which the text begins; 0: it has none.
 std::size_t array_end(std::string_view text) {
   std::size_t depth = 0;
@@ -146,14 +129,6 @@ std::size_t array_end(std::string_view text) {
 }
 
 std::string_view otherwise(std::string_view text, std::string_view fallback) { return text.empty() ? fallback : text; }
-
-std::string list(const std::vector<std::string>& items) {
-  std::string text = "[";
-  for (const std::string& item : items) {
-    (text += text.size() > 1 ? "," : "") += item;
-  }
-  return text + "]";
-}
 
 }  // namespace
 
@@ -353,7 +328,7 @@ void Reader::commit() {
       } else {
         columns_.add(whole);
       }
-      if (columns_.size() == kColumns) {
+      if (columns_.size() == Columns::kBlock) {
         columns_.write(out_);
       }
     }

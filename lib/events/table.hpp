@@ -46,6 +46,8 @@ struct RawEvent {
 // Events with begin and duration as columns; `write` sends them on and forgets them.
 class Columns {
  public:
+  static constexpr std::size_t kBlock = std::size_t{1} << 16;  // events that are written at once
+
   void add(const RawEvent& event);
   std::size_t size() const { return kind_.size(); }
   // uint32 count, then kind and lane (int32), start and duration (double, us), correlation and external (int64).

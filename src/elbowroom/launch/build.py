@@ -210,10 +210,10 @@ trace_reader = partial(
 json_events = partial(
     _without_mpi,
     "json-events",
-    "g++ cmake ninja-build pkg-config libsimdjson-dev libisal-dev",
+    "g++ cmake ninja-build pkg-config libsimdjson-dev libisal-dev libprotozero-dev",
     "lib/events",
 )
-"""The program that reads large traces in JSON."""
+"""The program that reads large traces in JSON, and those of Perfetto."""
 
 
 def nic_library() -> Path:

@@ -432,9 +432,14 @@ def json_reader(path: Path) -> FastReader | None:
     return partial(_events_of, program)
 
 
+def perfetto_reader() -> FastReader:
+    """What reads traces of Perfetto. MachineError where it cannot be built."""
+    return partial(_events_of, build.json_events(), "--perfetto")
+
+
 @contextmanager
-def _events_of(program: Path, path: Path) -> Iterator[IO[bytes]]:
-    with _reading([str(program), str(path)], "json-events") as stream:
+def _events_of(program: Path, *words: str | Path) -> Iterator[IO[bytes]]:
+    with _reading([str(program), *map(str, words)], "json-events") as stream:
         yield stream
 
 

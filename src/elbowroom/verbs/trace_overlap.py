@@ -42,8 +42,8 @@ class ReportOverlap(Verb):
     """Report what overlap hides in a trace, and what hiding costs.
 
     TRACE is Kineto's or Chrome's JSON, an export of Nsight Systems (SQLite, parquetdir), rocprofv3's JSON,
-    OTF2, Pajé, tables of StarVZ, a log of NCCL Inspector, or a trace of elbowroom. Several files, a folder or
-    a tar archive of them are the ranks of one run. Exit code 3 means that the trace is incomplete.
+    Perfetto, OTF2, Pajé, tables of StarVZ, a log of NCCL Inspector, or a trace of elbowroom. Several files, a
+    folder or a tar archive of them are the ranks of one run. Exit code 3 means that the trace is incomplete.
     """
 
     name = "trace overlap"
@@ -107,9 +107,7 @@ class ReportOverlap(Verb):
         try:
             with tempfile.TemporaryDirectory(prefix="elbowroom-traces-") as scratch:
                 traces = [one for name in names for one in _traces(Path(name), Path(scratch))]
-                fast = [
-                    trace_reader.json_reader(one.place) if one.format == "json" else None for one in traces
-                ]
+                fast = [_fast_reader(one) for one in traces]
                 titles = [one.name for one in traces]
                 with processes.computing("analysing the trace"):
                     parts = [_read(one, reader) for one, reader in zip(traces, fast, strict=True)]
@@ -187,14 +185,23 @@ def _traces(path: Path, scratch: Path) -> list[TraceFile]:
     return traces
 
 
+def _fast_reader(trace: TraceFile) -> FastReader | None:
+    if trace.format == "perfetto":
+        return trace_reader.perfetto_reader()
+    return trace_reader.json_reader(trace.place) if trace.format == "json" else None
+
+
 def _read(trace: TraceFile, fast: FastReader | None) -> Events:
-    from elbowroom.trace.overlap.chrome import read_json
+    from elbowroom.trace.overlap.chrome import read_json, read_perfetto
     from elbowroom.trace.overlap.otf2 import read_otf2
     from elbowroom.trace.overlap.own import read_columns, read_parquet
 
     place = trace.place
     if trace.format == "json":
         return read_json(place, fast)
+    if trace.format == "perfetto":
+        assert fast is not None
+        return read_perfetto(place, fast)
     if trace.format == "parquet":
         return read_parquet(place)
     if trace.format == "otf2":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-KERNELS = ("kernel", "concurrent_kernel")
-COPIES = ("gpu_memcpy", "memcpy")
+KERNELS = ("kernel", "concurrent_kernel", "kernel_dispatch")
+COPIES = ("gpu_memcpy", "memcpy", "memory_copy")
 HOST = ("cpu_op", "host")
 """The host's operations: with a device, they only launch what computes."""
 LAUNCHED = "launch"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from contextlib import suppress
@@ -40,12 +41,29 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
     if fast is not None:
         whole = EventTable()
         with fast(path) as stream, suppress(EOFError):  # it declined the file, or was ended
-            return whole.events(path, whole.add_columns(stream), doubt="")
+            about, doubt = whole.add_columns(stream)
+            return whole.events(path, about, doubt)
     trace = JsonTrace(path)
     table = EventTable()
     for block in trace.blocks():
         table.add(block)
     return table.events(path, trace.about, trace.doubt)
+
+
+def read_perfetto(path: Path, fast: FastReader) -> Events:
+    """The slices of a trace in Perfetto's protobuf, as json-events reads them. UsageError where it cannot."""
+    table = EventTable()
+    try:
+        with fast(path) as stream:
+            about, doubt = table.add_columns(stream)
+    except EOFError as error:
+        raise UsageError(
+            "cannot be read as Perfetto's protobuf",
+            field="trace",
+            value=str(path),
+            hint="record it again, or convert it: traceconv json",
+        ) from error
+    return dataclasses.replace(table.events(path, about, doubt), format="perfetto")
 
 
 class _Groups(dict[Any, bool | None]):
@@ -143,9 +161,9 @@ class EventTable:
                 self.facts.add(key[0], event.name, event.args)
         return whole
 
-    def add_columns(self, stream: IO[bytes]) -> dict[str, Any]:
-        """Adds what json-events wrote (lib/events/reader.hpp), and gives what stands around the events.
-        EOFError if that ends early.
+    def add_columns(self, stream: IO[bytes]) -> tuple[dict[str, Any], str]:
+        """Adds what json-events wrote (lib/events/reader.hpp), and gives what stands around the events, and
+        why they are not whole (may be empty). EOFError if that ends early.
         """
         kinds, lanes = list[Ints](), list[Ints]()
         while count := int.from_bytes(stream.read(4), "little"):
@@ -184,10 +202,11 @@ class EventTable:
                 _hashable(process), fact, EventArguments(name=name, labels=labels, sort_index=place)
             )
         self.timeless, self.unended = header["timeless"], header["waiting"]
-        return {
+        about = {
             **text_around(header["head"].rstrip(" \t\r\n,") + "}"),
             **text_around("{" + header["tail"].lstrip(" \t\r\n,")),
         }
+        return about, header.get("doubt", "")
 
     def _class_key(self, raw: list[Any]) -> tuple[tuple[Any, ...], int]:
         """The key of a class as `_keys` makes it, and which of _GROUPS its lanes are of."""

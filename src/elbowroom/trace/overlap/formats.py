@@ -21,8 +21,8 @@ from elbowroom.trace.overlap.tables import Numbering
 
 ANCHOR = ".otf2"
 READABLE = (
-    "Kineto or Chrome JSON (also .gz), Nsight Systems' SQLite or parquetdir, rocprofv3's JSON, OTF2, Pajé, "
-    "tables of StarVZ, or a trace of elbowroom"
+    "Kineto or Chrome JSON (also .gz), Nsight Systems' SQLite or parquetdir, rocprofv3's JSON, Perfetto, OTF2, "
+    "Pajé, tables of StarVZ, or a trace of elbowroom"
 )
 _OWN = ("rank-*.jsonl", "job-*/rank-*.jsonl")
 _MOST_FILES = 100_000
@@ -78,11 +78,33 @@ def _of_file(path: Path, start: bytes) -> str | None:
         return "otf2"
     if (reader := readers.reader_of(start)) is not None:
         return str(reader.__name__)
+    if _is_perfetto(start):
+        return "perfetto"
     if start.startswith(b"PAR1"):
         return "parquet"
     # A damaged file in gz is JSON as far as its name says; its reader has a sentence on the damage.
     damaged = start.startswith(b"\x1f\x8b") and ".json" in path.name
     return "json" if damaged or start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[") else None
+
+
+def _is_perfetto(start: bytes) -> bool:
+    """Whether it begins with a packet of Perfetto (field 1 of a message), and others behind it."""
+    at = 0
+    for _ in range(4):
+        if start[at : at + 1] != b"\x0a":
+            return False
+        size = length = 0
+        for byte in start[at + 1 : at + 6]:
+            size |= (byte & 0x7F) << 7 * length
+            length += 1
+            if byte < 0x80:
+                break
+        else:
+            return False
+        at += 1 + length + size
+        if at >= len(start):
+            return size > 0
+    return True
 
 
 def _is_archive(start: bytes) -> bool:

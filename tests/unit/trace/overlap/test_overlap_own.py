@@ -55,7 +55,7 @@ def test_the_folder_of_a_trace_has_its_overlap(folder: Path) -> None:
     assert {one.communication for one in found.classes} == {"MPI_Allreduce"}
 
 
-@pytest.mark.parametrize("ending", ["json", "parquet", "otf2"])
+@pytest.mark.parametrize("ending", ["json", "parquet", "otf2", "pftrace", "paje"])
 def test_a_merged_file_has_the_same_overlap(folder: Path, tmp_path: Path, ending: str) -> None:
     if ending == "otf2":
         try:
