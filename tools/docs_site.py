@@ -2,9 +2,9 @@
 
     python tools/docs_site.py [FOLDER]        default: build/docs; prints the path of its first page
 
-The pages of docs/ are copied, and the references of the command line, of Python and of C are generated beside
-them from the code. Sphinx (extra `docs` of pyproject.toml) turns them into HTML with navigation and search; a
-link that leads nowhere fails the build.
+The pages of docs/ are copied, notebooks are executed, and the references of the command line, of Python
+and of C are generated beside them from the code. Sphinx (extra `docs` of pyproject.toml) turns them into
+HTML with navigation and search; a link that leads nowhere fails the build.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 import click
 import msgspec
+import notebook
 from check_links import LINK, ROOT
 
 import elbowroom
@@ -162,8 +163,12 @@ def write_sources(folder: Path) -> None:
     generated = {"command-line": command_page(), "python-api": python_page(), "c-api": c_page()}
     for name, text in generated.items():
         (folder / "reference" / f"{name}.md").write_text(text, encoding="utf-8")
+    for file in folder.rglob("*.ipynb"):
+        file.with_suffix(".md").write_text(
+            notebook.page(notebook.executed(file), file.name), encoding="utf-8"
+        )
     for page in folder.rglob("*.md"):
-        text = page.read_text(encoding="utf-8")
+        text = page.read_text(encoding="utf-8").replace(".ipynb)", ".md)")
         page.write_text(LINK.sub(lambda link, page=page: _inside(link, page, folder), text), encoding="utf-8")
     index = folder / "index.md"
     index.write_text(with_navigation(index.read_text(encoding="utf-8"), list(generated)), encoding="utf-8")

@@ -12,11 +12,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-FIRST = "First"
+FIRST = "Start here"
 """The task whose names `dir(elbowroom)` has; all names are in `dir(elbowroom.api)`."""
 
 TASKS = {
-    "First": {
+    "Start here": {
         "run": "verbs.run",
         "open": "verbs.run_folder",
         "compare": "verbs.compare",

@@ -25,8 +25,8 @@ ROWS, COLUMNS = 5, 12
 
 
 class Frame:
-    """A table of equally long columns, with the Arrow PyCapsule interface: `pandas.DataFrame.from_arrow`,
-    `polars.DataFrame(frame)`, `duckdb.sql("from frame")` and `pyarrow.table(frame)` take it as it is.
+    """A table of equally long columns, with the Arrow PyCapsule interface: `polars.DataFrame(frame)`,
+    `pandas.DataFrame.from_arrow(frame)` and `pyarrow.table(frame)` take it as it is.
     """
 
     def __init__(self, table: pyarrow.Table) -> None:

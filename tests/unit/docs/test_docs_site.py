@@ -88,9 +88,12 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="Sphinx (extra `docs`) is not installed")
     pytest.importorskip("myst_parser", reason="myst-parser (extra `docs`) is not installed")
     pytest.importorskip("furo", reason="furo (extra `docs`) is not installed")
+    pytest.importorskip("ipykernel", reason="ipykernel (extra `docs`) is not installed")
+    pytest.importorskip("nbclient", reason="nbclient (extra `docs`) is not installed")
     first = docs_site.build(tmp_path / "site")
     text = first.read_text(encoding="utf-8")
     assert "reference/command-line.html" in text
     assert not re.search(r'(src|<link[^>]*href)="https?:', text)
     assert "theme-toggle" in text
+    assert "<svg" in (first.parent / "guide" / "notebook.html").read_text(encoding="utf-8")
     assert re.search(r'caption-text">Clusters and node sharing<', text)
