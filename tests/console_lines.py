@@ -32,7 +32,6 @@ class StandIn(NamedTuple):
 NOT_TYPED = (
     StandIn(r"^\./elbowroom test$", "", "the tests: they are run by themselves"),
     StandIn(r"^(salloc|flux|qsub) (?!.*elbowroom)", "", "a shell in an allocation of a scheduler"),
-    StandIn(r"^python benchmarks/overlap_pays\.py", "", "a benchmark of minutes"),
     StandIn(r"ELBOWROOM_PREBUILT=1|elbowroom-\*\.whl$", "", "a wheel with programs: tests/e2e/test_wheel.py"),
 )
 """Lines that are not typed, and why."""
