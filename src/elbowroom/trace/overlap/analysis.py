@@ -73,8 +73,12 @@ def analyse(
     UsageError where the trace has no communication or no computation.
     """
     if not len(events):
+        why = f" ({events.doubts[0]})" if events.doubts else ""
         raise UsageError(
-            "has no events with a duration", field="trace", value=", ".join(files), hint="record it again"
+            f"has no events with a duration{why}",
+            field="trace",
+            value=", ".join(files),
+            hint="record it again",
         )
     recognised = recognise(events, patterns)
     if between_calls:

@@ -21,8 +21,8 @@ from elbowroom.trace.overlap.tables import Numbering
 
 ANCHOR = ".otf2"
 READABLE = (
-    "Kineto or Chrome JSON (also .gz), Nsight Systems' SQLite or parquetdir, rocprofv3's JSON, Perfetto, OTF2, "
-    "Pajé, tables of StarVZ, or a trace of elbowroom"
+    "Kineto or Chrome JSON (also .gz), Nsight Systems' SQLite or parquetdir, rocprofv3's JSON, Perfetto, "
+    "OTF2, Pajé, tables of StarVZ, or a trace of elbowroom"
 )
 _OWN = ("rank-*.jsonl", "job-*/rank-*.jsonl")
 _MOST_FILES = 100_000

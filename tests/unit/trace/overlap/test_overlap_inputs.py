@@ -43,8 +43,13 @@ def test_json_that_is_no_trace_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.bin").write_bytes(b"\x7fELF\x00\x01binary")
+    refused(tmp_path / "t.bin", "unsupported trace format")
+
+
+def test_a_damaged_trace_without_events_says_so(tmp_path: Path) -> None:
     (tmp_path / "t.pftrace").write_bytes(b"\x0a\x10\x00\x01binary")
-    refused(tmp_path / "t.pftrace", "unsupported trace format")
+    refused(tmp_path / "t.pftrace", "has no events with a duration .*ends early")
 
 
 @pytest.mark.parametrize(("stream", "word"), [(7, "communication"), (COMM, "computation")])
