@@ -26,7 +26,6 @@ from elbowroom.launch.trace_reader import Checked as Checked
 from elbowroom.launch.trace_reader import Tell as Tell
 from elbowroom.machine.doctor import DoctorLine as DoctorLine
 from elbowroom.measure.prepared import Prepared as Prepared
-from elbowroom.measure.recording_cost import Step as Step
 from elbowroom.models.load import Direction as Direction
 from elbowroom.models.load import LoadRow as LoadRow
 from elbowroom.models.run_data import FitData as FitData
@@ -648,7 +647,7 @@ def trace_flushes(
     seed: int = 0,
     out: Path | str | None = None,
     dry_run: bool = False,
-    step: Step | None = None,
+    tell: Callable[[str], object] = ...,
 ) -> FlushCosts:
     """Runs `command` `repeat` times recorded without a flush and as often with flushes, in turns, and
     finds what each run loses and what its flushes interrupted (thesis, Figs. 3.2 and 3.3).
@@ -674,7 +673,7 @@ def trace_overhead(
     seed: int = 0,
     out: Path | str | None = None,
     dry_run: bool = False,
-    step: Step | None = None,
+    tell: Callable[[str], object] = ...,
 ) -> Overhead:
     """Runs `command` without a recorder and with it, in turns, and says whether its trace can be trusted.
 

@@ -71,7 +71,7 @@ def test_with_json_stdout_holds_one_object(capfd: pytest.CaptureFixture[str]) ->
 )
 def test_the_format_is_that_of_the_ending(capfd: pytest.CaptureFixture[str], out: str, kind: str) -> None:
     assert printed(capfd, "merge", "t", "-o", out).splitlines()[-1] == out
-    assert json.loads(Path("words.json").read_text()) == ["merge", "t", "--to", kind, "-o", out]
+    assert json.loads(Path("words.json").read_text()) == ["merge", "t", "--to", kind, "-o", out, "--progress"]
 
 
 @pytest.mark.usefixtures("trace")
@@ -83,7 +83,15 @@ def test_a_format_that_is_asked_for_wins_over_the_ending() -> None:
 @pytest.mark.usefixtures("trace")
 def test_a_graph_of_tasks_is_a_merge_into_dot() -> None:
     assert cli.run(["trace", "merge", "t", "-o", "g.gv", "--to", "dot"]) == 0
-    assert json.loads(Path("words.json").read_text()) == ["merge", "t", "--to", "dot", "-o", "g.gv"]
+    assert json.loads(Path("words.json").read_text()) == [
+        "merge",
+        "t",
+        "--to",
+        "dot",
+        "-o",
+        "g.gv",
+        "--progress",
+    ]
 
 
 @pytest.mark.parametrize("command", [["check", "t"], ["merge", "t", "-o", "o.json"]], ids=" ".join)

@@ -8,12 +8,14 @@ message, hint}}.
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import sys
 from contextlib import suppress
 
 import click
 
+from elbowroom import heartbeat
 from elbowroom.cli import console
 from elbowroom.cli.commands import group
 from elbowroom.cli.options import usage_error
@@ -35,7 +37,7 @@ def run(words: list[str]) -> int:
     """Runs the command line and returns its exit code; every error becomes one sentence."""
     console.prepare()
     try:
-        with ends_as_interrupt():
+        with ends_as_interrupt(), heartbeat.Wait(_name(words), fallback=True):
             code = group.main(words, prog_name="elbowroom", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -54,6 +56,11 @@ def run(words: list[str]) -> int:
         if os.environ.get("ELBOWROOM_DEBUG") == "1":
             raise
         return _fail(_unexpected(error), words)
+
+
+def _name(words: list[str]) -> str:
+    """The command as it is called where nothing else is said of what takes long."""
+    return " ".join(("elbowroom", *itertools.takewhile(str.isalpha, words[:2])))
 
 
 def _unexpected(error: Exception) -> ElbowroomError:

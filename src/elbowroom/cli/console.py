@@ -8,10 +8,11 @@ import os
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from elbowroom import heartbeat
 from elbowroom.errors import MachineError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def print_json(value: Any) -> None:
 
 def chatter(sentence: str) -> None:
     """Tells the person who waits, on stderr."""
-    print(sentence, file=sys.stderr, flush=True)
+    heartbeat.say(sentence)
 
 
 def prepare() -> None:
@@ -101,6 +102,8 @@ class _Stdout(io.FileIO):
 
     def write(self, data: Any, /) -> int:
         """io.FileIO's."""
+        if self.isatty():
+            heartbeat.clear(at_margin=bytes(data[-1:]) == b"\n")
         try:
             return super().write(data) or 0
         except BrokenPipeError:
@@ -114,6 +117,7 @@ class _Stderr(io.FileIO):
 
     def write(self, data: Any, /) -> int:
         """io.FileIO's; data that cannot be written is dropped."""
+        heartbeat.clear(at_margin=bytes(data[-1:]) == b"\n")
         try:
             return super().write(data) or 0
         except OSError:
@@ -191,18 +195,3 @@ def styled(text: str, style: str = "") -> Text:
     from rich.text import Text  # slow to load, as above
 
     return Text(text, style=style)
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], object] | None]:
-    """A bar with an ETA on a terminal; None, and nothing to be seen, elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(what), BarColumn(bar_width=30), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

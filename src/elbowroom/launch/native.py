@@ -17,7 +17,6 @@ import shlex
 import shutil
 import socket
 import subprocess
-import sys
 import sysconfig
 import time
 from collections.abc import Iterator, Sequence
@@ -27,8 +26,9 @@ from typing import NamedTuple
 
 from elbowroom.errors import MachineError
 from elbowroom.files import lock, wrong_kind
+from elbowroom.heartbeat import Wait, say
 from elbowroom.launch.mpi import Mpi, launch_environment
-from elbowroom.launch.processes import Finished, Status, run
+from elbowroom.launch.processes import Finished, run
 
 COMPILER_PACKAGES = "g++ cmake ninja-build"
 """What building anything needs, by the names of Debian and Ubuntu."""
@@ -317,16 +317,12 @@ def locked(folder: Path, target: Target) -> Iterator[Locked]:
 
 def _wait_for(handle: int) -> bool:
     """Waits for the lock; False where the file system has none."""
-    status = Status()
-    try:
+    with Wait(lambda: _holder(handle)):
         while True:
             try:
                 return lock(handle)
             except BlockingIOError:
-                status.show(_holder(handle))
                 time.sleep(_BETWEEN)
-    finally:
-        status.close()
 
 
 def _holder(handle: int) -> str:
@@ -346,30 +342,26 @@ def build(target: Target, folder: Path, mine: Locked, *, cmake: str, ninja: str,
     The build's own folder stays where it is interrupted, and the next build goes on with it; a build that
     failed begins anew. MachineError with the compiler's last lines.
     """
-    print(f"building {target.text}", file=sys.stderr, flush=True)
+    say(f"building {target.text}")
     suffix = "build" if mine.alone else f"{os.getpid()}.build"
     tree = folder.with_name(f"{folder.name}.{suffix}")
     _remove_old_trees(folder.parent)
     continued = tree.exists()
-    status = Status()
-    try:
-        configure = [cmake, "-S", str(target.sources), "-B", str(tree), "-G", "Ninja"]
-        configure += [
-            f"-DCMAKE_MAKE_PROGRAM={ninja}",
-            "-DCMAKE_BUILD_TYPE=Release",
-            *target.options,
-            *options,
-        ]
-        done = _step(configure, environment, target, mine, status)
-        if done.code != 0 and continued:
-            # Left by another compiler or in another place.
-            shutil.rmtree(tree)
-            done = _step(configure, environment, target, mine, status)
-        if done.code == 0:
-            command = [cmake, "--build", str(tree), "--target", target.called or target.name]
-            done = _step(command, environment, target, mine, status)
-    finally:
-        status.close()
+    configure = [cmake, "-S", str(target.sources), "-B", str(tree), "-G", "Ninja"]
+    configure += [
+        f"-DCMAKE_MAKE_PROGRAM={ninja}",
+        "-DCMAKE_BUILD_TYPE=Release",
+        *target.options,
+        *options,
+    ]
+    done = _step(configure, environment, target, mine)
+    if done.code != 0 and continued:
+        # Left by another compiler or in another place.
+        shutil.rmtree(tree)
+        done = _step(configure, environment, target, mine)
+    if done.code == 0:
+        command = [cmake, "--build", str(tree), "--target", target.called or target.name]
+        done = _step(command, environment, target, mine)
     if done.code != 0:
         full = shutil.disk_usage(folder.parent).free < _ROOM or _NO_ROOM in done.stdout
         shutil.rmtree(tree, ignore_errors=True)
@@ -377,18 +369,16 @@ def build(target: Target, folder: Path, mine: Locked, *, cmake: str, ninja: str,
     _publish(target, tree, folder)
 
 
-def _step(
-    command: list[str], environment: dict[str, str], target: Target, mine: Locked, status: Status
-) -> Finished:
+def _step(command: list[str], environment: dict[str, str], target: Target, mine: Locked) -> Finished:
     reached = ["[configuring]" if "--build" not in command else "[...]"]
 
-    def watch(output: str) -> None:
+    def doing(output: str) -> str:
         reached.extend(_STEP.findall(output)[-1:])
         mine.announce(f"{target.subject} {reached[-1]}")
-        status.show(f"{reached[-1]} {target.subject}")
+        return f"{reached[-1]} {target.subject}"
 
     # Compilers that outlive this process keep the lock, and nobody else builds in the folder meanwhile.
-    return run(command, field=target.name, env=environment, merged=True, watch=watch, pass_fds=(mine.handle,))
+    return run(command, field=target.name, env=environment, merged=True, doing=doing, pass_fds=(mine.handle,))
 
 
 def _publish(target: Target, tree: Path, folder: Path) -> None:

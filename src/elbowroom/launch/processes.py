@@ -1,7 +1,4 @@
-"""Processes that elbowroom starts: run to their end, or ended with all that they started themselves.
-
-Nothing is silent for more than PERIOD seconds: `Status` says on stderr what takes long.
-"""
+"""Processes that elbowroom starts: run to their end, or ended with all that they started themselves."""
 
 from __future__ import annotations
 
@@ -9,91 +6,16 @@ import contextlib
 import ctypes
 import os
 import select
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from elbowroom import heartbeat
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-
-PERIOD = 2.0
-"""Seconds between two lines where stderr is no terminal, and until the first one of a wait."""
-
-
-class Status:
-    """How far something is that takes long, on stderr: one line that is rewritten on a terminal, elsewhere a
-    line every PERIOD seconds.
-    """
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._shown = -PERIOD
-        self._drawn = False
-
-    def show(self, text: str) -> None:
-        """Shows the text and the seconds since the beginning, if a line is due."""
-        spent = time.monotonic() - self._start
-        if sys.stderr.isatty():
-            line = f"{text}, {spent:.0f} s"[: shutil.get_terminal_size().columns - 1]
-            sys.stderr.write(f"\r\033[K{line}")
-            self._drawn = True
-        elif spent - self._shown >= PERIOD:
-            self._shown = spent
-            sys.stderr.write(f"{text}, {spent:.0f} s\n")
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        """Removes the line from a terminal."""
-        if self._drawn:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
-
-
-def poll(waiter: select.poll, deadline: float | None, doing: str) -> list[tuple[int, int]]:
-    """The events of `waiter`; none at the `deadline` (time.monotonic(); None: never).
-
-    Says `doing` and the seconds every PERIOD seconds. This process sleeps in between: what is measured
-    meanwhile loses some ten microseconds of one core each time.
-    """
-    status = Status()
-    try:
-        while True:
-            left = PERIOD if deadline is None else min(PERIOD, deadline - time.monotonic())
-            events = waiter.poll(max(0.0, left) * 1000)
-            if events or (deadline is not None and deadline <= time.monotonic()):
-                return events
-            status.show(doing)
-    finally:
-        status.close()
-
-
-@contextlib.contextmanager
-def computing(doing: str) -> Iterator[None]:
-    """Says `doing` and the seconds every PERIOD seconds while this process computes. It takes a thread, so it
-    must not be used while something is measured.
-    """
-    ended = threading.Event()
-    status = Status()
-
-    def say() -> None:
-        while not ended.wait(PERIOD):
-            status.show(doing)
-
-    thread = threading.Thread(target=say, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-        status.close()
-
 
 _PR_SET_PDEATHSIG = 1
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -102,7 +24,6 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ROUNDS = 3
 _BETWEEN = 0.02
 _TAIL = 300
-_WATCH = 0.5
 
 
 class Finished(NamedTuple):
@@ -149,7 +70,8 @@ def start(
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         try:
             prepare = partial(_die_with_parent, before)
-            return subprocess.Popen(command, start_new_session=True, preexec_fn=prepare, **options)
+            with heartbeat.paused():
+                return subprocess.Popen(command, start_new_session=True, preexec_fn=prepare, **options)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
     except (OSError, ValueError) as problem:
@@ -166,8 +88,7 @@ def run(
     env: Mapping[str, str] | None = None,
     merged: bool = False,
     leaves_nothing: bool = False,
-    watch: Callable[[str], None] | None = None,
-    doing: str = "",
+    doing: str | Callable[[str], str] = "",
     pass_fds: Sequence[int] = (),
     hint: str = "try again",
     late: str = "stop other programs here, and try again",
@@ -176,9 +97,10 @@ def run(
     """Runs a command to its end, whatever its exit code.
 
     `given` is its stdin, `env` its whole environment; `merged`: stderr goes into stdout. `leaves_nothing`: it
-    dies with this process, and processes that it leaves behind are killed. `watch` gets the last lines of its
-    stdout twice a second, or `doing` is said on stderr every two seconds. The command inherits the open files
-    `pass_fds`. At the time limit, and if this process is interrupted, it is killed with all that it started.
+    dies with this process, and processes that it leaves behind are killed. `doing` is what is said meanwhile
+    (default: that the command runs), or makes it of the last lines of its stdout. The command inherits the
+    open files `pass_fds`. At the time limit, and if this process is interrupted, it is killed with all that
+    it started.
 
     Raises `error` (with `hint`) if it cannot be started, MachineError (with the hint `late`) if it has not
     ended after `patience` seconds.
@@ -202,8 +124,9 @@ def run(
         )
         ended = False
         try:
-            look = None if watch is None else lambda: watch(_last_lines(out))
-            ended = _wait(process, patience, look, doing)
+            name = doing or f"running {os.path.basename(command[0])}"
+            with heartbeat.Wait(name if isinstance(name, str) else lambda: name(_last_lines(out))):
+                ended = _wait(process, patience)
             wall = time.monotonic() - started
         finally:
             if leaves_nothing or not ended:
@@ -272,26 +195,24 @@ def _last_lines(file: Any) -> str:
     return os.pread(file.fileno(), _TAIL, max(0, size - _TAIL)).decode(errors="replace")
 
 
-def _wait(
-    process: subprocess.Popen[bytes], patience: float | None, watch: Callable[[], None] | None, doing: str
-) -> bool:
+def poll(waiter: select.poll, deadline: float | None) -> list[tuple[int, int]]:
+    """The events of `waiter`; none at the `deadline` (time.monotonic(); None: never)."""
+    return waiter.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000)
+
+
+def _wait(process: subprocess.Popen[bytes], patience: float | None) -> bool:
     """Waits for the process; False if it has not ended after `patience` seconds.
 
     Popen.wait with a time limit polls every 50 ms, which would be part of the measured time.
     """
-    if patience is None and watch is None and not doing:
+    if patience is None:
         process.wait()
         return True
-    end = time.monotonic() + min(1e6 if patience is None else patience, 1e6)
     handle = os.pidfd_open(process.pid)
     try:
         waiter = select.poll()
         waiter.register(handle, select.POLLIN)
-        ended = bool(doing and poll(waiter, end, doing))
-        while not ended and (left := end - time.monotonic()) > 0:
-            ended = bool(waiter.poll((left if watch is None else min(left, _WATCH)) * 1000))
-            if not ended and watch is not None:
-                watch()
+        ended = bool(poll(waiter, time.monotonic() + min(patience, 1e6)))
     finally:
         os.close(handle)
     if ended:

@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from typing import IO, Literal, NamedTuple, Protocol
 
 import msgspec
 
+from elbowroom import heartbeat
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch import build, launch_line, native
 from elbowroom.launch.launch_line import DIRECT, SUFFIXES, forwarded, launcher_of
@@ -245,6 +247,10 @@ def run(recording: RecordedCommand, stdout: IO[bytes] | int | None = None) -> in
 
     Interrupts from the terminal reach the program, too, and are left to it; other signals are handed on.
     """
+    if sys.stderr.isatty():
+        heartbeat.say(
+            f"running {os.path.basename(recording.command[0])}; the terminal is its own until it ends"
+        )
     try:
         process = subprocess.Popen(recording.command, env=recording.env, stdout=stdout)
     except OSError as error:
@@ -254,7 +260,7 @@ def run(recording: RecordedCommand, stdout: IO[bytes] | int | None = None) -> in
             value=recording.command[0],
             hint="correct the path",
         ) from error
-    with _left_to(process):
+    with _left_to(process), heartbeat.silent():
         code = process.wait()
     return 128 - code if code < 0 else code
 

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
+from elbowroom.heartbeat import Wait
 from elbowroom.launch import processes
 from elbowroom.launch.launcher import Launch
 from elbowroom.launch.mpi import Mpi, mismatch
@@ -53,8 +54,8 @@ class Session:
     """A live probe in a session and process group of its own.
 
     A session of its own matters where the kernel groups processes automatically (sched_autogroup), and lets
-    all ranks be found and killed. This process sleeps while the probe measures, but for a line of progress
-    every two seconds, and the probe's stderr goes to a file, so that no thread is needed to drain it.
+    all ranks be found and killed. This process sleeps while the probe measures, but for the heartbeat, and
+    the probe's stderr goes to a file, so that no thread is needed to drain it.
     """
 
     what = "the probe"
@@ -164,7 +165,9 @@ class Session:
         waiter = select.poll()
         waiter.register(output, select.POLLIN | select.POLLHUP)
         while b"\n" not in self._buffer:
-            if not processes.poll(waiter, end, f"waiting for {self.what}"):
+            with Wait(f"waiting for {self.what}"):
+                events = processes.poll(waiter, end)
+            if not events:
                 raise SessionLost(f"no answer within {patience:.0f} s{self._tail()}")
             data = os.read(output, 1 << 16)
             if not data:

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -28,6 +28,7 @@ import msgspec
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import wrong_kind
 from elbowroom.launch import build, processes
+from elbowroom.progress import Progress
 from elbowroom.quantities import plural
 from elbowroom.trace.documents import Stat, TraceCheck, decode
 from elbowroom.trace.overlap import otf2_library
@@ -172,7 +173,7 @@ def _open_files(words: Sequence[str]) -> list[int]:
 class _ReaderProcess:
     """A running trace-reader: its stdout and, read by a thread, the lines of its stderr without progress."""
 
-    def __init__(self, command: Sequence[str], tell: Tell | None) -> None:
+    def __init__(self, command: Sequence[str], tell: Tell) -> None:
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -198,8 +199,7 @@ class _ReaderProcess:
             line = raw.decode(errors="replace").rstrip("\n")
             words = line.removeprefix(_PROGRESS).split()
             if line.startswith(_PROGRESS) and len(words) == 2 and all(word.isdigit() for word in words):
-                if self._tell is not None:
-                    self._tell(int(words[0]), int(words[1]))
+                self._tell(int(words[0]), int(words[1]))
             else:
                 self.lines.append(line)
 
@@ -215,9 +215,16 @@ class _ReaderProcess:
 @contextmanager
 def _started(words: Sequence[str], tell: Tell | None) -> Iterator[_ReaderProcess]:
     path = build.trace_reader()
-    more = ["--progress"] if tell is not None else []
+    more = ["--progress"] if words[0] == "merge" else []
+    bar = Progress(0, what="", doing="reading the trace")
+
+    def reached(done: int, total: int) -> None:
+        bar.reach(done, total)
+        if tell is not None:
+            tell(done, total)
+
     try:
-        running = _ReaderProcess([str(path), *words, *more], tell)
+        running = _ReaderProcess([str(path), *words, *more], reached)
     except (OSError, RuntimeError) as error:
         # RuntimeError: no thread can be started.
         why = getattr(error, "strerror", None) or error
@@ -225,8 +232,7 @@ def _started(words: Sequence[str], tell: Tell | None) -> Iterator[_ReaderProcess
             f"cannot be started ({why})", field="trace-reader", value=str(path), hint="try again"
         ) from error
     try:
-        # A reader that tells how far it is has a bar.
-        with nullcontext() if tell is not None else processes.computing("reading the trace"):
+        with bar:
             yield running
     except BaseException:
         # A KeyboardInterrupt has reached it as well; otherwise nobody reads what it says any longer.

@@ -16,7 +16,7 @@ import msgspec
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import decode
-from elbowroom.launch.processes import computing
+from elbowroom.heartbeat import Wait
 from elbowroom.measure.budgets import BudgetClock, InOrder
 from elbowroom.measure.campaign import (
     Loop,
@@ -28,7 +28,6 @@ from elbowroom.measure.campaign import (
 from elbowroom.measure.manifest import Tell, locked, note_resumed, restore_frequencies
 from elbowroom.measure.prepare import drop_unmeasurable, groups, load_plan, prepare, schedule
 from elbowroom.measure.prepared import Prepared, Request
-from elbowroom.measure.progress import Progress
 from elbowroom.measure.results import Results, point_results
 from elbowroom.measure.source import Source, Where, choose
 from elbowroom.models import next_run as choosing
@@ -39,6 +38,8 @@ from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.run_data import Layout, collect, layout_of, situation
 from elbowroom.plan.order import blocks, estimate, order_units
 from elbowroom.points.point import Point
+from elbowroom.progress import Progress
+from elbowroom.quantities import percent
 from elbowroom.signals import stopped_by_signals
 from elbowroom.store.folder import RunFolder, refuse_existing
 
@@ -197,7 +198,16 @@ class _AdaptiveRounds:
         most = list(self._candidates.values())[: self.goal.budget]
         units = (plan.repetitions + 1) * (len(most) + len(self._controls()))
         seconds = 0.0 if machine.virtual else estimate(most, order_units(most, plan.repetitions, plan.seed))
-        return Progress(units, seconds, tell, "answering at most" if machine.virtual else "measuring at most")
+        doing = "answering at most" if machine.virtual else "measuring at most"
+        return Progress(units, seconds or None, doing=doing, tell=tell, known=self._known)
+
+    def _known(self) -> str:
+        """How precise the model is so far."""
+        known = [width for width in self._widths.values() if width is not None]
+        if not known:
+            return ""
+        wanted = percent(self.goal.half_width, digits=0)
+        return f"predictions within {percent(known[-1], digits=0)} so far, wanted {wanted}"
 
     def _controls(self) -> list[Point]:
         return [point for point in self.whole.expansion.points if point.role != "point"]
@@ -263,7 +273,7 @@ class _AdaptiveRounds:
         if curves is None:
             return None
         try:
-            with computing("choosing the next point"):
+            with Wait("choosing the next point"):
                 return flow_fit.fit(curves, seed=self.folder.manifest.seed)
         except UsageError:
             return None

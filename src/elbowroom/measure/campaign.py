@@ -18,6 +18,7 @@ import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError
 from elbowroom.experiments.plans import decode
+from elbowroom.heartbeat import Wait
 from elbowroom.launch import launchers
 from elbowroom.launch.session import Conversation, SessionLost, error_of
 from elbowroom.machine import keeper
@@ -37,19 +38,17 @@ from elbowroom.measure.manifest import (
 )
 from elbowroom.measure.prepare import estimated_seconds, load_plan, prepare, schedule, with_mesh
 from elbowroom.measure.prepared import Prepared, Request, UnitGroup
-from elbowroom.measure.progress import Progress, TimedProgress
 from elbowroom.measure.results import Results, evaluate
+from elbowroom.measure.so_far import largest_loss
 from elbowroom.measure.source import RecordedSource, Source, Where, choose
 from elbowroom.plan.validation import validate
 from elbowroom.points.point import Expansion, Point
 from elbowroom.points.unit import Entry, Unit
+from elbowroom.progress import Progress, TimedProgress
 from elbowroom.signals import stopped_by_signals
 from elbowroom.store.folder import Manifest, RunFolder, refuse_existing
 from elbowroom.store.journal import Journal, failed_entry
 from elbowroom.store.sealed import seal
-
-MANY_POINTS = 100
-"""The results of more points take seconds."""
 
 LOSSES_OF_A_POINT = 2
 """A point that took the probe down this often is not asked again in this run."""
@@ -130,8 +129,6 @@ def _measure(loop: Loop, clock: BudgetClock, tell: Tell) -> Results:
                 if left := loop.remaining(group.units):
                     loop.run(group, schedule.course(number) if schedule else InOrder(left), bar)
                     loop.close()
-        if len(prepared.expansion.points) > MANY_POINTS:
-            tell("computing the results")
         if schedule:
             schedule.close()
         elif isinstance(loop.source, RecordedSource) and loop.source.budget:
@@ -195,6 +192,8 @@ class Loop:
     def __post_init__(self) -> None:
         self._points = {point.id: point for point in self.prepared.expansion.points}
         self._started = self.prepared.groups[0].probe if self.probe is not None else None
+        self.seconds: dict[Unit, float] = {}
+        """What units are estimated to take."""
         self._losses: Counter[str] = Counter()
         self._reasons: dict[str, str] = {}
         self._in_a_row = 0
@@ -229,7 +228,7 @@ class Loop:
                     field="probe",
                     hint="what was measured is kept: fix the machine, then --resume",
                 )
-            bar.step(unit.point)
+            bar.step(self.seconds.get(unit))
 
     def program_for(self, group: UnitGroup) -> Conversation:
         """The program that answers a group, started if it is not up; a second, idle one would poll beside
@@ -340,22 +339,26 @@ def measured_seconds(record: dict[str, Any]) -> float:
 def _progress(loop: Loop, clock: BudgetClock, tell: Tell) -> Progress:
     """By time where that is limited, else by units."""
     prepared = loop.prepared
+
+    def known() -> str:
+        return largest_loss(loop.folder)
+
     if prepared.budget:
-        return TimedProgress(clock.spent, prepared.budget, len(prepared.expansion.points), tell)
+        points = len(prepared.expansion.points)
+        return TimedProgress(clock.spent, prepared.budget, points, tell=tell, known=known)
     left = loop.remaining(unit for group in prepared.groups for unit in group.units)
-    return Progress(
-        len(left),
-        estimated_seconds(prepared.expansion.points, left, prepared.machine, prepared.plan.starts),
-        tell,
-        "answering" if prepared.machine.virtual else "measuring",
-    )
+    seconds = estimated_seconds(prepared.expansion.points, left, prepared.machine, prepared.plan.starts)
+    loop.seconds = dict(zip(left, seconds, strict=True))
+    doing = "answering" if prepared.machine.virtual else "measuring"
+    return Progress(len(left), sum(seconds), doing=doing, tell=tell, known=known)
 
 
 def finish(folder: RunFolder) -> Results:
     """Seals the samples to Parquet and computes the results; the journal is kept."""
-    seal(folder.parquet_path, folder.entries(), folder.manifest.points, own=True)
-    folder.update(finished=now())
-    return evaluate(folder)
+    with Wait("computing the results"):
+        seal(folder.parquet_path, folder.entries(), folder.manifest.points, own=True)
+        folder.update(finished=now())
+        return evaluate(folder)
 
 
 def traces_of(run: Path) -> Path:

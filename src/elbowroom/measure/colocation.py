@@ -19,6 +19,7 @@ from typing import IO, NamedTuple
 from elbowroom.documents import encode
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import read_document, write_atomically
+from elbowroom.heartbeat import Wait
 from elbowroom.launch import processes
 from elbowroom.launch.processes import check_ended, kill_all, run_program, start
 from elbowroom.measure.colocation_commands import shared_environment
@@ -83,7 +84,6 @@ def measure_colocation(
             turns(apps, repetitions, seed),
             lambda turn: _measured(apps, turn, seed, patience),
             journal,
-            _SHARED,
             lambda turn: turn.key,
             tell=tell,
             stopped=stopped,
@@ -219,7 +219,8 @@ def _share(
             by_handle[handle] = job
             waiter.register(handle, select.POLLIN)
         while not all(job.seconds for job in jobs):
-            ended = processes.poll(waiter, deadline, f"running {' beside '.join(names)}")
+            with Wait(f"running {' beside '.join(names)}"):
+                ended = processes.poll(waiter, deadline)
             if not ended:
                 raise MachineError(
                     f"did not end within {patience:g} s while they ran together",

@@ -28,7 +28,7 @@ from elbowroom.models.predict import predict
 from elbowroom.models.published import of_published
 from elbowroom.models.run_data import layout_of, situation
 from elbowroom.plan.file import Plan
-from elbowroom.plan.order import blocks, estimate, measured, order_units
+from elbowroom.plan.order import blocks, measured, order_units, unit_seconds
 from elbowroom.plan.validation import check_count, validate
 from elbowroom.points.point import Expansion, Note, Point, running
 from elbowroom.points.probe import ProbeStart, several_threads, shares_core
@@ -126,7 +126,7 @@ def schedule(plan: Plan, machine: Machine, expansion: Expansion, source: Source,
         expansion=expansion,
         units=units,
         groups=sorted_units,
-        seconds=estimated_seconds(points, units, machine, plan.starts),
+        seconds=sum(estimated_seconds(points, units, machine, plan.starts)),
         measured_seconds=0.0 if machine.virtual else measured(points, units),
         commands=tuple(dict.fromkeys(line for line in commands if line)),
         budget=plan.budget if source.live else 0.0,
@@ -163,9 +163,11 @@ def _group(units: Sequence[Unit], points: dict[str, Point], machine: Machine) ->
     )
 
 
-def estimated_seconds(points: Sequence[Point], units: Sequence[Unit], machine: Machine, starts: int) -> float:
-    """How long the units will take, about."""
-    return SIMULATED_UNIT * len(units) if machine.virtual else estimate(points, units, starts)
+def estimated_seconds(
+    points: Sequence[Point], units: Sequence[Unit], machine: Machine, starts: int
+) -> list[float]:
+    """How long each unit will take, about."""
+    return [SIMULATED_UNIT] * len(units) if machine.virtual else unit_seconds(points, units, starts)
 
 
 def add_meshes_and_losses(expansion: Expansion, plan: Plan, machine: Machine) -> Expansion:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import shlex
+import statistics
 import string
 from collections.abc import Sequence
 from functools import partial
@@ -151,15 +152,23 @@ def time_program(
             turns,
             run,
             journal,
-            _RUNS,
             lambda turn: turn,
             tell=tell,
             stopped=stopped,
             doing="timing",
-            label=lambda line: ("now", "advised")[line.which],
+            known=_known,
         )
     totals = steps_of_times([_column(done, which) for which in (0, 1)], seed)
     return compare(advice, totals, repetitions, source=str(out))
+
+
+def _known(lines: Sequence[Timed]) -> str:
+    """What both configurations take so far."""
+    times = [[one.seconds for one in lines if one.which == which] for which in (0, 1)]
+    if not all(times):
+        return ""
+    now, advised = map(statistics.median, times)
+    return f"now {now:.3g} s, advised {advised:.3g} s so far"
 
 
 def _same(advice: Advice, out: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import secrets
@@ -17,6 +16,7 @@ from elbowroom.launch import trace_reader
 from elbowroom.launch.processes import run_program
 from elbowroom.launch.recorder import DEFAULT_BYTES, RecorderSettings, default_bytes, prepare
 from elbowroom.measure.timed_commands import Outcome, Turn, last_number, printed, run_in_turns
+from elbowroom.progress import Progress
 from elbowroom.trace.activity import read_events
 from elbowroom.trace.columns import TraceColumns
 from elbowroom.trace.flushes import FLUSH, PLAIN, RecordedRun, find_flushes
@@ -30,9 +30,6 @@ WALL = "wall"
 THREADS = "{threads}"
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "STARPU_NCPU")
 _SLOT_BYTES = 32
-
-Step = Callable[[int, int, float], object]
-"""Told before and after each run how many of how many are done, and how many seconds all take, about."""
 
 
 class RecordedProgram:
@@ -168,18 +165,12 @@ class FlushRuns(RecordedProgram):
 
 
 def record_in_turns(
-    turns: Iterable[Turn], run: Callable[[Turn], Outcome], seconds: float, step: Step | None
+    turns: Iterable[Turn], run: Callable[[Turn], Outcome], seconds: float, tell: Callable[[str], object]
 ) -> list[Outcome]:
-    """What each turn gives; `seconds` of a turn, about, are told to `step`."""
+    """What each turn gives; `seconds` of a turn, about."""
     listed = list(turns)
-    done = itertools.count()
-
-    def tell(_outcome: object = None) -> None:
-        if step is not None:
-            step(next(done), len(listed), seconds * len(listed))
-
-    tell()
-    return run_in_turns(listed, run, tell)
+    with Progress(len(listed), seconds * len(listed), what="runs", tell=tell) as bar:
+        return run_in_turns(listed, run, lambda _: bar.step())
 
 
 def number_printed(metric: str, output: str) -> float:

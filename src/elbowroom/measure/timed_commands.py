@@ -12,15 +12,12 @@ from typing import Any, TypeVar
 
 from elbowroom.files import disk_error
 from elbowroom.measure.manifest import Tell
-from elbowroom.measure.progress import Progress
+from elbowroom.progress import Progress
 from elbowroom.signals import Stopped, ends_as_interrupt
 from elbowroom.store.folder import refuse_existing
 from elbowroom.store.journal import Format, Lines
 
 JOURNAL = "times.jsonl"
-
-FIRST_GUESS = 10.0
-"""Seconds of a run, until the first has ended."""
 
 _TAIL = 300
 
@@ -65,28 +62,30 @@ def time_commands(
     turns: Sequence[Turn],
     run: Callable[[Turn], Line],
     journal: Lines[Line, Key],
-    form: Format[Line, Key],
     key: Callable[[Turn], Key],
     *,
     tell: Tell,
     stopped: Stopped,
     doing: str = "measuring",
-    label: Callable[[Line], str] | None = None,
+    known: Callable[[Sequence[Line]], str] = lambda _: "",
 ) -> list[Line]:
     """The lines of the journal, after the turns that have none were run. An interrupt raises `stopped`; what
-    was timed is kept.
+    was timed is kept. `known`: what the lines show so far.
     """
     lines = journal.read()
     left = [turn for turn in turns if key(turn) not in journal.done]
-    guess = sum(line.wall_s for line in lines) / len(lines) if lines else FIRST_GUESS
+    work = sum(line.wall_s for line in lines) / len(lines) * len(left) if lines else None
 
     def ended(line: Line) -> None:
         journal.append(line)
-        bar.step(form.name(line) if label is None else label(line))
+        lines.append(line)
+        bar.step()
 
+    bar = Progress(len(left), work, what="runs", doing=doing, tell=tell, known=lambda: known(lines))
     try:
-        with ends_as_interrupt(), Progress(len(left), guess * len(left), tell, doing) as bar:
-            return [*lines, *run_in_turns(left, run, ended)]
+        with ends_as_interrupt(), bar:
+            run_in_turns(left, run, ended)
+            return lines
     except KeyboardInterrupt as interrupt:
         raise stopped from interrupt
 

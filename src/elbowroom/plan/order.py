@@ -65,14 +65,22 @@ def estimate(points: Sequence[Point], units: Sequence[Unit], starts: int = 1) ->
     """Seconds that the units will take from the start of the probe, somewhat on the safe side; each of
     `starts` prepares what the points need anew.
     """
+    return sum(unit_seconds(points, units, starts))
+
+
+def unit_seconds(points: Sequence[Point], units: Sequence[Unit], starts: int = 1) -> list[float]:
+    """What each unit takes of that: the first one with the first start of the probe and what it prepares, all
+    with their part of the later starts.
+    """
     if not units:
-        return 0.0
-    total = START + max(point.working_set for point in points) / FIRST_TOUCH
+        return []
     prepared: dict[Hashable, float] = {}
     for point in points:
         prepared |= point.workload.times(point).preparation
-    total += sum(prepared.values())
-    return total * starts + sum(times.unit for times in _times(points, units))
+    start = START + max(point.working_set for point in points) / FIRST_TOUCH + sum(prepared.values())
+    later = start * (starts - 1) / len(units)
+    seconds = [times.unit + later for times in _times(points, units)]
+    return [seconds[0] + start, *seconds[1:]]
 
 
 def measured(points: Sequence[Point], units: Sequence[Unit]) -> float:

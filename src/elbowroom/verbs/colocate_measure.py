@@ -26,8 +26,8 @@ from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import Machine, here
 from elbowroom.measure.colocation_commands import check_commands
-from elbowroom.measure.progress import Progress
 from elbowroom.models.load import LoadRow
+from elbowroom.progress import Progress
 from elbowroom.schedule.applications import Applications, decode, turns
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, function_of, included, option
 from elbowroom.verbs.fit import fit
@@ -50,6 +50,10 @@ MATRIX, HALF, DOCUMENT = "matrix.csv", "half.csv", "matrix.json"
 """What a measurement leaves in its folder beside the journal."""
 
 _APPS = "give a file of applications, see `elbowroom help colocate`"
+
+
+FIRST_GUESS = 10.0
+"""Seconds of a run in a dry run, which starts none."""
 
 
 class PlannedRuns(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,8 +128,6 @@ class MeasurePairs(Verb):
 
     def planned(self) -> PlannedRuns:
         """What would be run; nothing is."""
-        from elbowroom.measure.timed_commands import FIRST_GUESS
-
         applications = self._applications()
         count = len(turns(applications, self.repetitions, 0))
         return PlannedRuns(
@@ -294,11 +296,11 @@ class CalibrateForJobs(Verb):
         source, probe, machine = self._place()
         cores, starts = self._cores(machine)
         common: dict[str, Any] = {"seconds": self.seconds, "repeat": self.repeat}
-        with Progress(starts, starts * self.seconds, self.tell) as bar:
+        with Progress(starts, starts * self.seconds, tell=self.tell) as bar:
 
             def measure(path: Path | str, kernel: str, *words: Any, **options: Any) -> KernelRate:
                 rate = kernel_rate(path, kernel, *words, **options)
-                bar.step(kernel)
+                bar.step()
                 return rate
 
             def computing(data: FitData) -> Sequence[LoadRow]:

@@ -18,7 +18,7 @@ import click
 from click.core import ParameterSource
 
 from elbowroom.cli.answer import Answer, print_answer
-from elbowroom.cli.console import print_json, progress_bar
+from elbowroom.cli.console import print_json
 from elbowroom.cli.options import NOISY, Command, json_option
 from elbowroom.cli.tables import rows_limited, rows_option
 from elbowroom.errors import UsageError
@@ -260,8 +260,6 @@ class Verb(Options):
     """Whether it fits models: then linear algebra has one thread."""
     saves: ClassVar[bool] = False
     """Whether its result is written to the file that `out` names."""
-    progress: ClassVar[str] = ""
-    """What its progress bar says; `tell` hears it."""
     with_resume: ClassVar[tuple[str, ...]] = ()
     """The fields that can be given with `resume`, where the others are fixed at the start; none: all can."""
     resumed: ClassVar[str] = "run"
@@ -346,8 +344,8 @@ class Verb(Options):
         return None
 
     def stdout_is_taken(self) -> bool:
-        """Whether stdout belongs to a program or to a file that is written there; then the text for people
-        goes to stderr.
+        """Whether stdout belongs to a program or to a file that is written there; then text and document
+        go to stderr.
         """
         return False
 
@@ -372,8 +370,8 @@ class Verb(Options):
     @contextlib.contextmanager
     def in_shell(self, as_json: bool) -> Iterator[Verb]:
         """The request as the command line makes it, while it is done. Parameters of its Python function are
-        set: `command` to the words that were typed, `tell` to a progress bar, and with --json, whose document
-        has stdout, `stdout` of a program to stderr.
+        set: `command` to the words that were typed, and with --json, whose document has stdout, `stdout` of a
+        program to stderr.
         """
         names = {member.name for member in self.members if member.declared is None}
         fields: dict[str, Any] = {}
@@ -385,10 +383,7 @@ class Verb(Options):
             from elbowroom.launch.processes import one_thread
 
             one_thread()
-        with progress_bar(self.progress) if self.progress else contextlib.nullcontext() as tell:
-            if self.progress:
-                fields["tell"] = tell
-            yield self.with_fields(**fields)
+        yield self.with_fields(**fields)
 
     def with_fields(self, **fields: Any) -> Any:
         """The request with other values of some fields."""
@@ -409,10 +404,10 @@ class Verb(Options):
 
     def show(self, result: Any, as_json: bool) -> int:
         """Prints the document, or the text of the result and its answer; returns the exit code."""
-        if as_json:
-            print_json(self.document(result))
-            return self.exit_code(result)
         with contextlib.redirect_stdout(sys.stderr) if self.stdout_is_taken() else contextlib.nullcontext():
+            if as_json:
+                print_json(self.document(result))
+                return self.exit_code(result)
             self.print(result)
             answer = self.answer(result)
             if answer is not None:

@@ -17,7 +17,7 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.diffusion.steps import rows
 from elbowroom.files import write_atomically
 from elbowroom.frames import Frame, frame
-from elbowroom.launch.processes import computing
+from elbowroom.heartbeat import Wait
 from elbowroom.machine.topology import Machine
 from elbowroom.measure import export, results
 from elbowroom.measure.explanation import observed
@@ -163,7 +163,7 @@ class Run:
         target = Path(path) if path is not None else self._folder.report_path
         shown, doubts = model_sections(self, models)
         shown_job = None if job is None else job_section(self, shown, job)
-        with computing("writing the report"):
+        with Wait("writing the report"):
             write_atomically(target, render(build_page(self._results, shown, doubts, shown_job)).encode())
         return target
 

@@ -12,7 +12,7 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.files import disk_error
-from elbowroom.launch import processes
+from elbowroom.heartbeat import Wait
 from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
 from elbowroom.models import fit as fitting
 from elbowroom.models.base import Provenance
@@ -76,7 +76,7 @@ def fit_runs(
                 hint="measure more numbers of cores: elbowroom run model (on a machine with more cores)",
             )
         source = _provenance(sources, collected.layout.nodes, accelerator, collected)
-        with processes.computing("fitting the models"):
+        with Wait("fitting the models"):
             document = fitting.fit(collected.curves, source, created=created)
         if store_factor is not None:
             known = (*document.validity, store_factor.sentence)

@@ -66,7 +66,6 @@ class MergeTrace(Verb):
 
     name = "trace merge"
     has_tables = True
-    progress = "merging"
 
     directory: Path | str = argument(metavar="DIR")
     out: Path | str = option(
@@ -241,7 +240,6 @@ class ShowActivity(Verb):
     """Show tasks, states of workers and durations of messages over time."""
 
     name = "trace activity"
-    progress = "reading"
 
     directory: Path | str = argument(metavar="DIR")
     bins: int = bins_option()

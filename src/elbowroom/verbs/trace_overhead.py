@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from elbowroom.files import write_atomically
 from elbowroom.launch import build
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.launch.recorder import Adapter
-from elbowroom.measure.progress import Progress
 from elbowroom.quantities import number, parse_cores, parse_size, plural, span
 from elbowroom.verbs.declaration import (
     Options,
@@ -34,7 +32,7 @@ from elbowroom.verbs.run_options import out_option, share_of_percent, split_list
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
-    from elbowroom.measure.recording_cost import CategoryRuns, FlushRuns, Step
+    from elbowroom.measure.recording_cost import CategoryRuns, FlushRuns
     from elbowroom.trace.flushes import FlushCosts
     from elbowroom.trace.overhead import Overhead
 
@@ -92,7 +90,7 @@ class MeasureOverhead(Verb):
     seed: int = _seed_option()
     out: Path | str | None = out_option(_PAGE, "Draw a figure (.svg, .png), or write a page (.html).")
     dry_run: bool = dry_run_option()
-    step: Step | None = None
+    tell: Callable[[str], object] = chatter
 
     def do(self) -> Overhead:
         """Runs `command` without a recorder and with it, in turns, and says whether its trace can be trusted.
@@ -117,7 +115,7 @@ class MeasureOverhead(Verb):
                 raise program.recorded_nothing()
             turns = overhead.order(sets, self._counts, self.repeat, self.seed)
             runs = record_in_turns(
-                turns, lambda turn: program.run(turn[1], turn[2], turn[0]), first.seconds, self.step
+                turns, lambda turn: program.run(turn[1], turn[2], turn[0]), first.seconds, self.tell
             )
         return overhead.analyse(
             runs,
@@ -187,11 +185,6 @@ class MeasureOverhead(Verb):
             what = "the program, with each category by itself, if the first run shows several: for each"
             yield PlannedStart(what=what, commands=(), times=times)
 
-    @contextlib.contextmanager
-    def in_shell(self, as_json: bool) -> Iterator[MeasureOverhead]:
-        with run_steps() as step:
-            yield self.with_fields(step=step)
-
     def print(self, result: Overhead) -> None:
         """Every set's median and cost, then the verdicts."""
         unit = "s" if result.metric == "wall" else "metric"
@@ -248,7 +241,7 @@ class MeasureFlushes(Verb):
     seed: int = _seed_option()
     out: Path | str | None = out_option(_PAGE, "Draw figures (.svg, .png), or write a page (.html).")
     dry_run: bool = dry_run_option()
-    step: Step | None = None
+    tell: Callable[[str], object] = chatter
 
     def do(self) -> FlushCosts:
         """Runs `command` `repeat` times recorded without a flush and as often with flushes, in turns, and
@@ -267,7 +260,7 @@ class MeasureFlushes(Verb):
             program = self._program(Path(folder) / "trace")
             first = program.measure()
             turns = flush_order(self.repeat, self.seed)
-            runs = record_in_turns(turns, lambda turn: program.run(*turn), first.timed.seconds, self.step)
+            runs = record_in_turns(turns, lambda turn: program.run(*turn), first.timed.seconds, self.tell)
         return analyse_flushes(
             runs,
             command=program.words,
@@ -295,11 +288,6 @@ class MeasureFlushes(Verb):
         yield PlannedStart(what="the program, recorded, not counted", commands=(plain,))
         yield PlannedStart(what="the program, recorded without a flush", commands=(plain,), times=self.repeat)
         yield PlannedStart(what="the program, recorded with flushes", commands=(flushed,), times=self.repeat)
-
-    @contextlib.contextmanager
-    def in_shell(self, as_json: bool) -> Iterator[MeasureFlushes]:
-        with run_steps() as step:
-            yield self.with_fields(step=step)
 
     def print(self, result: FlushCosts) -> None:
         """A line for each flush, then what they cost."""
@@ -338,18 +326,3 @@ def save(result: Overhead | FlushCosts, path: Path) -> None:
         write_atomically(path, page.encode())
         return
     save_panels(drawn, path, columns=1, title=" ".join(result.command), shared=False)
-
-
-@contextlib.contextmanager
-def run_steps() -> Iterator[Step]:
-    """Progress of runs, printed between them only: it must not disturb what is measured."""
-    with contextlib.ExitStack() as stack:
-        shown: list[Progress] = []
-
-        def step(done: int, total: int, seconds: float) -> None:
-            if not done:
-                shown.append(stack.enter_context(Progress(total, seconds, chatter)))
-            else:
-                shown[0].step("")
-
-        yield step

@@ -17,7 +17,8 @@ from elbowroom.cli.tables import ShownTable, new_table, print_table
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
-from elbowroom.launch import processes, trace_reader
+from elbowroom.heartbeat import Wait
+from elbowroom.launch import trace_reader
 from elbowroom.launch.trace_reader import check_folder
 from elbowroom.quantities import number, span
 from elbowroom.trace.documents import TraceCheck, decode
@@ -109,7 +110,7 @@ class ReportOverlap(Verb):
                 traces = [one for name in names for one in _traces(Path(name), Path(scratch))]
                 fast = [_fast_reader(one) for one in traces]
                 titles = [one.name for one in traces]
-                with processes.computing("analysing the trace"):
+                with Wait("analysing the trace"):
                     parts = [_read(one, reader) for one, reader in zip(traces, fast, strict=True)]
                     events = joined(parts, titles)
                     return analyse(events, titles, patterns, between_calls=self.between_calls)
@@ -210,7 +211,7 @@ def _read(trace: TraceFile, fast: FastReader | None) -> Events:
     if trace.format != "folder":
         read_events: Callable[[Path], Events] = importlib.import_module(trace.format).read
         return read_events(place)
-    with trace_reader.columns(place, tell=lambda *_: None) as columns:  # the whole says that it is under way
+    with trace_reader.columns(place) as columns:
         read = read_columns(columns.stream)
     doubts = () if columns.trusted else decode(columns.summary, TraceCheck).doubts
     return dataclasses.replace(read, doubts=(*read.doubts, *doubts))

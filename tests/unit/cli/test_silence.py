@@ -13,9 +13,9 @@ import pytest
 
 import elbowroom
 import trace_stand_ins
-from elbowroom import cli
+from elbowroom import cli, heartbeat
 from elbowroom.errors import UsageError
-from elbowroom.launch import native, processes
+from elbowroom.launch import native
 
 PATIENCE = 30
 """Seconds that a program waits for a word on stderr, before it gives up."""
@@ -93,7 +93,9 @@ def test_a_command_says_that_it_waits(
     (tmp_path / "apps.toml").write_text("cores = 2\n[apps.a]\ncommand = './slow'\n")
     trace_stand_ins.recorded(tmp_path / "t")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(processes, "PERIOD", 0.05)
+    monkeypatch.setattr(heartbeat, "PERIOD", 0.05)
+    monkeypatch.setattr(heartbeat, "BEAT", 0.05)
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((80, 24)))
     terminal = Terminal(tmp_path / "release", is_terminal=is_terminal)
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -112,7 +114,9 @@ def test_a_build_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(native, "checkout_root", lambda: None)
     monkeypatch.setattr(native, "native_sources", lambda: ROOT)
     monkeypatch.setattr("elbowroom.launch.build.native_sources", lambda: ROOT)
-    monkeypatch.setattr(processes, "PERIOD", 0.05)
+    monkeypatch.setattr(heartbeat, "PERIOD", 0.05)
+    monkeypatch.setattr(heartbeat, "BEAT", 0.05)
+    monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal(tmp_path / "release", is_terminal=False)
     monkeypatch.setattr(sys, "stderr", terminal)
     assert cli.run(["simulate", "--machine", "henri"]) == 1
@@ -143,7 +147,9 @@ def test_a_long_computation_says_what_it_does(
     monkeypatch.chdir(tmp_path)
     run = elbowroom.run("quick", machine="henri", out="r", report=False, tell=lambda _: None)
     monkeypatch.setattr(place, slow)
-    monkeypatch.setattr(processes, "PERIOD", 0.05)
+    monkeypatch.setattr(heartbeat, "PERIOD", 0.05)
+    monkeypatch.setattr(heartbeat, "BEAT", 0.05)
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", terminal)
     assert cli.run(words.format(run=run.path).split()) == 2
     assert doing in terminal.getvalue()

@@ -43,9 +43,7 @@ def timed(out: Path, turns: list[tuple[int, str]], *, again: bool = False, most:
 
     check = (lambda folder: None) if again else None
     with contextlib.closing(open_times(out, RUNS, lambda folder: None, check)) as journal:
-        return time_commands(
-            turns, run, journal, RUNS, lambda turn: turn, tell=lambda _: None, stopped=STOPPED
-        )
+        return time_commands(turns, run, journal, lambda turn: turn, tell=lambda _: None, stopped=STOPPED)
 
 
 def test_every_arm_runs_once_in_each_repetition_in_an_order_of_the_seed() -> None:
