@@ -31,7 +31,7 @@ _DUMB = ("", "dumb", "unknown")
 _CLEAR = "\r\033[K"
 
 
-class Activity:
+class Wait:
     """What somebody waits for, in a `with` block. The innermost one is shown, and all that count."""
 
     def __init__(self, text: str | Callable[[], str], *, fallback: bool = False) -> None:
@@ -42,7 +42,7 @@ class Activity:
         self.fallback = fallback
         self.start = time.monotonic()
 
-    def __enter__(self) -> Activity:
+    def __enter__(self) -> Wait:
         self.start = time.monotonic()
         _LINE.begin(self)
         return self
@@ -118,7 +118,7 @@ class _LiveLine:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._waits: list[Activity] = []
+        self._waits: list[Wait] = []
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
         self._silent = 0
@@ -126,7 +126,7 @@ class _LiveLine:
         self._at_margin = True
         self._last_line = self._since = 0.0
 
-    def begin(self, wait: Activity) -> None:
+    def begin(self, wait: Wait) -> None:
         with self._lock:
             if all(other.fallback for other in self._waits):
                 self._last_line = self._since = time.monotonic()
@@ -135,7 +135,7 @@ class _LiveLine:
                 self.draw()
         self.go_on()
 
-    def end(self, wait: Activity) -> None:
+    def end(self, wait: Wait) -> None:
         with self._lock:
             self._waits.remove(wait)
             if all(other.fallback for other in self._waits):
