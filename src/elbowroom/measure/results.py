@@ -22,8 +22,9 @@ from elbowroom.points.unit import Entry
 from elbowroom.quantities import format_size
 from elbowroom.results import stores
 from elbowroom.results.family import without_chance
+from elbowroom.results.grades import doubted
 from elbowroom.results.points import results
-from elbowroom.results.quiet import Drift, drifts, imported, tentative, verdict
+from elbowroom.results.quiet import Drift, drifts, imported, verdict
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.store.folder import Manifest, RunFolder
 
@@ -126,17 +127,22 @@ def evaluate(folder: RunFolder) -> Results:
     if factor := _store_factor(points, machine):
         findings = (*findings, stores.finding(factor))
     if manifest.launcher == IMPORTED:
-        judged = imported(findings)
+        judged = imported(findings, points)
     else:
         cpus = sum(len(core.pus) for core in machine.cores)
         judged = verdict(
             findings, points, observations(entries, manifest.state, cpus), _shortage(manifest, entries)
         )
-        if not judged.trusted:
-            findings = tuple(tentative(finding) for finding in findings)
+    findings = judged.findings
     if lacking := cut(manifest, entries):
         text = f"This run is not complete: {lacking}."
-        judged = msgspec.structs.replace(judged, trusted=False, text=text, reasons=(text, *judged.reasons))
+        judged = msgspec.structs.replace(
+            judged,
+            trusted=False,
+            text=text,
+            reasons=(text, *judged.reasons),
+            grade=doubted(judged.grade),
+        )
     if machine.virtual:
         text = f"Virtual machine {machine.name}, nothing was measured: {judged.text}"
         judged = msgspec.structs.replace(judged, text=text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+
+AnyPoint = TypeVar("AnyPoint", bound=Point)
 
 _NUMBERS = (
     "n", "size", "cursor", "comm_threads", "core_khz", "uncore_khz", "n_other",
@@ -36,6 +38,15 @@ def by_information(points: Sequence[Point]) -> tuple[Point, ...]:
     first = [point for point in points if is_control(point, points)]
     rest = [point for point in points if not is_control(point, points)]
     return (*first, *(rest[number] for number in _farthest_first(rest)))
+
+
+def most_informative(points: Sequence[AnyPoint]) -> AnyPoint:
+    """The first point of `by_information` behind the controls; a control only where there is nothing else.
+
+    ValueError without points.
+    """
+    rest = [point for point in points if not is_control(point, points)] or list(points)
+    return rest[_first(rest, _coordinates(rest)[2])]
 
 
 def levels(count: int) -> list[int]:
@@ -61,8 +72,7 @@ def _farthest_first(points: Sequence[Point]) -> list[int]:
     numbers, names, level = _coordinates(points)
     order: list[int] = []
     nearest = np.full(len(points), np.inf)
-    ends = np.flatnonzero(level == level.min()).tolist()
-    last = max(ends, key=lambda index: (points[index].n, points[index].size, -index))
+    last = _first(points, level)
     for current in range(int(level.max()) + 1):
         left = level == current
         for _ in range(int(left.sum())):
@@ -73,6 +83,12 @@ def _farthest_first(points: Sequence[Point]) -> list[int]:
             apart = np.abs(numbers - numbers[last]).sum(axis=1) + (names != names[last]).sum(axis=1)
             nearest = np.minimum(nearest, apart)
     return order
+
+
+def _first(points: Sequence[Point], level: Ints) -> int:
+    """Of the ends of all axes the one with the most cores and the largest message."""
+    ends: list[int] = (level == level.min()).nonzero()[0].tolist()
+    return max(ends, key=lambda index: (points[index].n, points[index].size, -index))
 
 
 def _coordinates(points: Sequence[Point]) -> tuple[Floats, Ints, Ints]:

@@ -118,3 +118,30 @@ def arithmetic_intensity(name: str, cursor: int = 1) -> float | None:
     if kernel is None or kernel.algorithmic_bytes == 0 or kernel.flops == 0:
         return None
     return kernel.flops * (cursor if kernel.uses_cursor else 1) / kernel.algorithmic_bytes
+
+
+KERNEL_NAMES = {
+    "triad": "TRIAD",
+    "triad_nt": "TRIAD (non-temporal stores)",
+    "triad_cursor": "TRIAD with cursor",
+    "triad_cache": "TRIAD in cache",
+    "triad_llc": "TRIAD in the last-level cache",
+    "copy": "COPY",
+    "copy_nt": "COPY (non-temporal stores)",
+    "memset_nt": "non-temporal memset",
+    "load": "load",
+    "load_cache": "load in cache",
+    "prime": "prime counting",
+    "fma": "FMA",
+    "fma128": "FMA (128 bit)",
+    "fma256": "FMA (256 bit)",
+    "fma512": "FMA (512 bit)",
+    "polling": "polling workers",
+    "paused": "paused workers",
+}
+"""As the literature writes them."""
+
+
+def kernel_name(kernel: str) -> str:
+    """How sentences call a kernel."""
+    return KERNEL_NAMES.get(kernel, kernel)

@@ -14,6 +14,7 @@ import msgspec
 
 from elbowroom.plan.kernels import NONE
 from elbowroom.results.family import is_uncertain
+from elbowroom.results.grades import GradedPoint, assess, graded, sentence
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.stats.interval import Side, Summary
 from elbowroom.stats.signed_ranks import FEWEST
@@ -35,8 +36,8 @@ NARROW = 0.05  # half an interval of `kept`; so narrow, repetitions agree althou
 STAND_IN = "stand_in"
 """Flag of points that a stand-in for a driver answered."""
 UNSURE = 0.25  # share of points not stable, failed or drifting
-ANSWER = "Yes, there is interference here, "
-"""How the answer of a run that can be trusted begins."""
+ANSWER_KEY = "answer"
+"""The finding that says what the grade says."""
 
 
 class Observations(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,20 +175,21 @@ def _drifted(result: PointResult) -> bool:
     return any(flag.startswith("drift") for flag in result.flags)
 
 
-def imported(findings: Sequence[Finding]) -> Verdict:
+def imported(findings: Sequence[Finding], results: Sequence[PointResult]) -> Verdict:
     """What imported values say: whether their machine was quiet is unknown, which is no trust."""
     text, interference = _summary(findings)
     reason = (
         "The values were imported: one for each bandwidth, without repetitions, a control, or the state of "
         "the machine."
     )
-    return Verdict(
+    judged = Verdict(
         trusted=False,
         text=f"Imported values; whether the machine was quiet is unknown. What they show: {text}",
         reasons=(reason,),
         interference=interference,
         findings=tuple(findings),
     )
+    return graded(judged, assess(results))
 
 
 def verdict(
@@ -196,14 +198,14 @@ def verdict(
     observations: Observations | None = None,
     shortage: str = "",
 ) -> Verdict:
-    """What the run says: the first finding's text where the run can be trusted; else that there is no
-    verdict and why, and what the numbers show tentatively. A control is never the answer.
+    """What the run says: its grade in a sentence, and why it is not trusted if it is not. Where nothing was
+    measured alone and together, or a finding shows interference that no side's loss does, the text is that
+    finding's. A control is never the answer.
 
     `interference`: True where a finding shows it, False where findings show quiet, None where neither shows;
     tentative too where the run is not trusted. `shortage`: why points are missing, if they are.
     """
     controls_only = {result.id for result in results if result.role == "control"}
-    answers = [item for item in findings if not item.points or not controls_only.issuperset(item.points)]
     trusted, reasons = judge(results, observations)
     if (results or shortage) and not _measured(results):
         failed = [reason for reason in reasons if "points failed" in reason]
@@ -213,31 +215,39 @@ def verdict(
         lost = failed or ["the plan has only controls."]
         text = f"Nothing was measured: {lost[0]}"
         return Verdict(trusted=False, text=text, reasons=reasons or (text,), findings=tuple(findings))
-    if trusted:
-        text, interference = _summary(answers, results)
-        return Verdict(
-            trusted=True, text=text, reasons=(), interference=interference, findings=tuple(findings)
-        )
-    findings, answers = ([tentative(item) for item in group] for group in (findings, answers))
+    assessment = assess(results)
+    sure = assessment is not None and assessment.grade == "yes"
+    if assessment is not None:
+        assessment = assessment if trusted else assessment.doubted()
+        findings = [_answered(item, assessment) for item in findings]
+    answers = [item for item in findings if not item.points or not controls_only.issuperset(item.points)]
     text, interference = _summary(answers, results)
-    return Verdict(
-        trusted=False,
-        text=f"No verdict: {reasons[0]} What the numbers show, tentatively: {text}",
-        reasons=reasons,
-        interference=interference,
-        findings=tuple(findings),
+    if assessment is not None and assessment.grade in ("yes", "likely", "cannot say"):
+        interference = sure or interference or None
+    if assessment is not None and (
+        assessment.grade in ("yes", "likely") or assessment.bound is None or interference is not True
+    ):
+        text = sentence(assessment)
+        if not trusted:
+            text += f" The run is not trusted: {reasons[0]}"
+    elif not trusted:
+        text = f"No verdict: {reasons[0]} What the numbers show, tentatively: {text}"
+    judged = Verdict(
+        trusted=trusted, text=text, reasons=reasons, interference=interference, findings=tuple(findings)
     )
+    return graded(judged, assessment)
+
+
+def _answered(finding: Finding, assessment: GradedPoint) -> Finding:
+    """The finding of the answer words the grade."""
+    if finding.key != ANSWER_KEY:
+        return finding
+    return msgspec.structs.replace(finding, text=sentence(assessment))
 
 
 def _measured(results: Sequence[PointResult]) -> bool:
     """Whether anything stands of what was asked for; controls are not."""
     return any(result.role != "control" and result.status != "failed" for result in results)
-
-
-def tentative(finding: Finding) -> Finding:
-    """The same without an answer: only a run that can be trusted gives one."""
-    text = finding.text.removeprefix(ANSWER)
-    return msgspec.structs.replace(finding, text=text[:1].upper() + text[1:])
 
 
 def _communication_only(results: Sequence[PointResult]) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 from elbowroom.plan.kernels import arithmetic_intensity, names
 from elbowroom.points.payload import Payload
 from elbowroom.points.point import WORKLOADS, Point, stored
-from elbowroom.stats.interval import Side
+from elbowroom.stats.interval import Side, WithInterval
 
 
 class PointResult(Point, frozen=True, kw_only=True):
@@ -100,10 +100,26 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[str, ...] = ()
 
 
+Grade = Literal["yes", "likely", "no", "at most", "cannot say"]
+"""How sure a run is of interference (results/grades.py): `no` where it is certainly below the smallest effect
+that the run could see, `at most` where only a bound is known.
+"""
+
+
+class LostShare(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
+    """1 - kept, as a share, with its 95 % interval; a negative loss is a gain."""
+
+    loss: float
+    low: float | None = None
+    high: float | None = None
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the machine was quiet enough to believe the run, and what the run says.
 
-    `trusted` false means exit code 3; `reasons` then says why, one plain sentence each.
+    `trusted` false means exit code 3; `reasons` then says why, one plain sentence each. `comp` and `comm`:
+    what each side of `point` loses, the point that the grade rests on; None of a side that was not measured.
+    `visible`: the smallest loss there that a run like this one reports as `yes` in four of five cases.
     """
 
     trusted: bool
@@ -111,6 +127,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     interference: bool | None = None
     findings: tuple[Finding, ...] = ()
+    grade: Grade = "cannot say"
+    comp: LostShare | None = None
+    comm: LostShare | None = None
+    visible: float | None = None
+    point: str = ""
 
     @property
     def further_reasons(self) -> tuple[str, ...]:

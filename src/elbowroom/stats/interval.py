@@ -104,16 +104,27 @@ class Summary(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
     variation: StartVariation | msgspec.UnsetType = msgspec.UNSET
 
 
+class LogMean(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean of `count` logarithms and its standard error, which is None for a single one."""
+
+    mean: float
+    error: float | None
+    count: int
+
+
 class Kept(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
     """together/alone of a rate, alone/together of a latency: 1 always means undisturbed.
 
-    `value`: the pseudo-median of the ratios of the repetitions; `variation` as of a Summary.
+    `value`: the pseudo-median of the ratios of the repetitions; `variation` as of a Summary; `log`: the mean
+    of the ratios' logarithms, one for each repetition (each start, if there are several), absent if the value
+    was not measured in repetitions.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
     variation: StartVariation | msgspec.UnsetType = msgspec.UNSET
+    log: LogMean | msgspec.UnsetType = msgspec.UNSET
 
 
 class Added(WithInterval, msgspec.Struct, frozen=True, kw_only=True):

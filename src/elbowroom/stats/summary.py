@@ -22,13 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.stats.bootstrap import expansion, percentile_interval, resampled_medians, weights
-from elbowroom.stats.interval import Added, Kept, Side, StartVariation, Summary
+from elbowroom.stats.interval import Added, Kept, LogMean, Side, StartVariation, Summary
 from elbowroom.stats.signed_ranks import (
     CONFIDENCE,
     FEWEST,
     Floats,
     Ints,
     by_repetition,
+    known,
     pseudo_median,
     rank_interval,
 )
@@ -250,7 +251,14 @@ def _ratio(
         low=None if low is None else math.exp(low),
         high=None if high is None else math.exp(high),
         variation=msgspec.UNSET if parts is None else parts,
+        log=_log_mean(known(logs) if starts is None else by_start(logs, starts)),
     )
+
+
+def _log_mean(logs: Floats) -> LogMean:
+    count = logs.size
+    error = float(logs.std(ddof=1)) / math.sqrt(count) if count > 1 else None
+    return LogMean(mean=float(logs.mean()), error=error, count=count)
 
 
 def by_start(values: Floats, starts: Ints, middle: Callable[[Floats], float] = pseudo_median) -> Floats:

@@ -23,11 +23,11 @@ from elbowroom.experiments.common.panels import (
     side_by_side,
     size_of,
 )
-from elbowroom.experiments.common.sentences import grouped, kernel_name, place_text, size_text
+from elbowroom.experiments.common.sentences import grouped, place_text, size_text
 from elbowroom.experiments.experiment import JoinedResults
 from elbowroom.experiments.frequency.results import constant_curves
 from elbowroom.experiments.polling.results import OWNERS, cases, workers_text
-from elbowroom.plan.kernels import Kernel, find
+from elbowroom.plan.kernels import Kernel, find, kernel_name
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Summary
 from elbowroom.studies.evidence import EVERYWHERE, Evidence, PointSelection, RunEvidence, of_evidence

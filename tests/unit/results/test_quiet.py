@@ -122,11 +122,15 @@ def test_many_failed_points_are_a_reason() -> None:
 
 def test_a_verdict_says_the_first_finding_and_whether_to_believe_it() -> None:
     found = [Finding(key="a", level="interference", text="They elbow each other.")]
-    calm, noisy = verdict(found, [control(1.0)]), verdict(found, [control(0.8)])
+    alone = results([point()], samples([row for row in rows() if row[3] != "AB"]))
+    controls_of = [msgspec.structs.replace(control(kept), role="control") for kept in (1.0, 0.8)]
+    calm, noisy = (verdict(found, [item, *alone]) for item in controls_of)
     assert (calm.trusted, calm.text, calm.interference) == (True, "They elbow each other.", True)
+    assert (calm.grade, calm.comp, calm.comm) == ("yes", None, None)
     assert not noisy.trusted
     assert noisy.text.startswith("No verdict: Prime counting")
     assert noisy.reasons
+    assert noisy.grade == "likely"
 
 
 def test_a_run_whose_only_point_failed_measured_nothing() -> None:
@@ -173,7 +177,9 @@ def test_a_control_is_never_the_answer() -> None:
         Finding(key="a", level="quiet", text="The control is quiet.", points=(quiet.id,)),
         Finding(key="b", level="interference", text="TRIAD suffers.", points=(asked.id,)),
     ]
-    assert verdict(findings, [quiet, asked]).text == "TRIAD suffers."
+    judged = verdict(findings, [quiet, asked])
+    assert judged.text.startswith("Yes, there is interference here, both sides suffer: TRIAD")
+    assert (judged.point, judged.grade) == (asked.id, "yes")
 
 
 def test_an_untrusted_run_gives_no_answer_but_what_the_numbers_show() -> None:
@@ -183,15 +189,17 @@ def test_an_untrusted_run_gives_no_answer_but_what_the_numbers_show() -> None:
         [Finding(key="answer", level="interference", text=text, points=(asked.id,))], [control(0.8), asked]
     )
     assert not found.trusted
-    assert found.text.startswith("No verdict: Prime counting")
+    assert found.text.startswith("Interference is likely here, both sides suffer: TRIAD")
+    assert "The run is not trusted: Prime counting" in found.text
     assert "Yes" not in found.text
-    assert "quiet enough" not in found.text
-    assert found.text.endswith("tentatively: Both sides suffer: TRIAD keeps 0.64.")
     assert "Yes" not in found.findings[0].text
+    assert found.findings[0].text in found.text
 
 
 def test_a_verdict_of_no_findings_says_nothing_about_interference() -> None:
-    assert verdict([], [control(1.0)]).interference is None
+    alone = results([point()], samples([row for row in rows() if row[3] != "AB"]))
+    judged = verdict([], alone)
+    assert (judged.interference, judged.grade) == (None, "cannot say")
 
 
 def test_a_budget_that_ended_before_the_answers_point_is_not_a_plan_of_controls() -> None:

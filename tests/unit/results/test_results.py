@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ import pytest
 
 from elbowroom.results.curves import affected, onset, recovery, steps
 from elbowroom.results.points import results
-from elbowroom.stats.interval import Kept, Side, Summary
+from elbowroom.stats.interval import Kept, LogMean, Side, Summary
 from elbowroom.stats.summary import Samples, kept, side_of, summarise
 from sampled import only, point, rows, samples
 
@@ -58,7 +59,8 @@ def test_kept_is_the_ratio_inside_the_repetitions() -> None:
 
 def test_kept_of_a_duration_is_alone_over_together() -> None:
     alone, together = ({number: [value] for number in range(5)} for value in (1.0, 2.0))
-    assert kept(alone, together, duration=True) == Kept(value=0.5, low=0.5, high=0.5)
+    log = LogMean(mean=math.log(0.5), error=0.0, count=5)
+    assert kept(alone, together, duration=True) == Kept(value=0.5, low=0.5, high=0.5, log=log)
 
 
 def test_kept_above_one_is_not_clamped() -> None:

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from elbowroom.draw.figure import Axis, Drawn, Figure, Hue, Mark, Series, Side
-from elbowroom.experiments.common.sentences import SideName, kept_of, kernel_name, onsets
+from elbowroom.experiments.common.sentences import SideName, kept_of, onsets
+from elbowroom.plan.kernels import kernel_name
 from elbowroom.results.curves import Onset
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Added, Interval, Kept, Summary

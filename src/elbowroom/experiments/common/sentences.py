@@ -22,32 +22,6 @@ Item = TypeVar("Item")
 SideName = Literal["comp", "comm"]
 Values = dict[str, float | int | str | None]
 
-# Names as the literature writes them.
-KERNEL_NAMES = {
-    "triad": "TRIAD",
-    "triad_nt": "TRIAD (non-temporal stores)",
-    "triad_cursor": "TRIAD with cursor",
-    "triad_cache": "TRIAD in cache",
-    "triad_llc": "TRIAD in the last-level cache",
-    "copy": "COPY",
-    "copy_nt": "COPY (non-temporal stores)",
-    "memset_nt": "non-temporal memset",
-    "load": "load",
-    "load_cache": "load in cache",
-    "prime": "prime counting",
-    "fma": "FMA",
-    "fma128": "FMA (128 bit)",
-    "fma256": "FMA (256 bit)",
-    "fma512": "FMA (512 bit)",
-    "polling": "polling workers",
-    "paused": "paused workers",
-}
-
-
-def kernel_name(kernel: str) -> str:
-    """How sentences call a kernel."""
-    return KERNEL_NAMES.get(kernel, kernel)
-
 
 def usable(results: Sequence[PointResult]) -> list[PointResult]:
     """What can be reported: points of the plan (not the added control) with values."""

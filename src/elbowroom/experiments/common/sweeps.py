@@ -12,7 +12,6 @@ from elbowroom.experiments.common.sentences import (
     Values,
     case_key,
     grouped,
-    kernel_name,
     level_of,
     nothing,
     onset_values,
@@ -24,6 +23,7 @@ from elbowroom.experiments.common.sentences import (
 )
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.kernels import kernel_name
 from elbowroom.results.curves import Onset, highest, regime
 from elbowroom.results.result import Finding, PointResult
 

@@ -30,12 +30,12 @@ from elbowroom.experiments.common.sentences import (
     grouped,
     hit,
     kept_text,
-    kernel_name,
     nothing,
     size_text,
     usable,
 )
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.kernels import kernel_name
 from elbowroom.points.payload import Trace
 from elbowroom.results.result import Finding, PointResult, mean_mhz
 

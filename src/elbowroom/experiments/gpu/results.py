@@ -25,7 +25,6 @@ from elbowroom.experiments.common.sentences import (
     cores_text,
     grouped,
     kept_text,
-    kernel_name,
     level_of,
     nothing,
     onset_values,
@@ -34,7 +33,7 @@ from elbowroom.experiments.common.sentences import (
 )
 from elbowroom.experiments.common.tables import Column, rounded, table
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.kernels import NONE, find
+from elbowroom.plan.kernels import NONE, find, kernel_name
 from elbowroom.points.gpu import GpuCase
 from elbowroom.points.point import running
 from elbowroom.points.streams import stream_of

@@ -16,7 +16,6 @@ from elbowroom.experiments.common.sentences import (
     case_key,
     cores_text,
     grouped,
-    kernel_name,
     level_of,
     node_distance,
     nothing,
@@ -30,6 +29,7 @@ from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
+from elbowroom.plan.kernels import kernel_name
 from elbowroom.plan.placement import nic_node
 from elbowroom.points.point import Expansion, Note
 from elbowroom.results.curves import Onset

@@ -15,7 +15,6 @@ from elbowroom.experiments.common.sentences import (
     hit,
     interval_values,
     kept_text,
-    kernel_name,
     nothing,
     size_text,
     usable,
@@ -24,12 +23,13 @@ from elbowroom.experiments.common.sweeps import Sweep, SweepCase
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand
-from elbowroom.plan.kernels import find
+from elbowroom.plan.kernels import find, kernel_name
 from elbowroom.quantities import plural
 from elbowroom.results.curves import highest, regime, traffic
-from elbowroom.results.family import SIDES, SideName, chance_text, losing_sides
-from elbowroom.results.quiet import ANSWER, controls
-from elbowroom.results.result import Finding, PointResult
+from elbowroom.results.family import SIDES, SideName, losing_sides
+from elbowroom.results.grades import assess, sentence
+from elbowroom.results.quiet import ANSWER_KEY, controls
+from elbowroom.results.result import Finding, Grade, PointResult
 
 SWEEP = Sweep("quick", "Interference", lambda item: (item.kernel, item.n), size_of, size_text)
 
@@ -74,6 +74,7 @@ def _pair(item: PointResult, peaks: dict[int, float], losing: frozenset[tuple[st
     values: Values = {"kernel": item.kernel, "size": item.size, "n": item.n, "regime": regime(item, peaks)}
     for name, side in (("comp", item.comp), ("comm", item.comm)):
         values |= interval_values(side.kept, f"{name}_kept", f"{name}_")
+    text = text[:1].upper() + text[1:]
     key = f"{item.kernel}-n{item.n}-{item.size}"
     return Finding(key=key, level=level, text=text, values=values, points=(item.id,))
 
@@ -101,29 +102,17 @@ def crucial(results: Sequence[PointResult]) -> frozenset[str]:
     return frozenset(wanted | {_shown(points).id} if points else wanted)
 
 
-def _answer(points: Sequence[PointResult], losing: frozenset[tuple[str, SideName]]) -> Finding:
-    """The answer in one sentence: yes where a side loses beyond what chance makes of so many sides."""
-    sure = [item for item in _affected(points) if any(point == item.id for point, _ in losing)]
-    affected = sure or _affected(points)
-    shown = _shown(affected or points)
-    who, effect = _who(shown)
-    level: Literal["quiet", "interference", "note"] = effect
-    if sure:
-        head = f"{ANSWER}{who}"
-    elif affected:
-        level, head = "note", f"Perhaps there is interference, {who}"
-    else:
-        head = "No interference above 5 % was measured here"
-    text = (
-        f"{head}: {kernel_name(shown.kernel)} on {cores_text(shown.n)} beside "
-        f"{size_text(shown.size)} messages keeps "
-        f"{kept_text(shown.comp.kept)} of its rate, and the communication {kept_text(shown.comm.kept)}."
-    )
-    if affected and not sure:
-        count = sum(side.kept is not None for item in points for side in (item.comp, item.comm))
-        text += f" {chance_text(count)}"
+def _answer(points: Sequence[PointResult]) -> Finding:
+    """The answer in one sentence (results/grades.py), from the point that it rests on."""
+    assessment = assess(points)
+    if assessment is None:
+        return nothing(ANSWER_KEY, "Interference")
+    levels: dict[Grade, Literal["quiet", "interference"]] = {"yes": "interference", "no": "quiet"}
     return Finding(
-        key="answer", level=level, text=text, points=tuple(item.id for item in affected or [shown])
+        key=ANSWER_KEY,
+        level=levels.get(assessment.grade, "note"),
+        text=sentence(assessment),
+        points=(assessment.point.id,),
     )
 
 
@@ -138,7 +127,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         return (nothing("answer", "Interference"),)
     planned = [item for item in points if item.role != "control"]
     losing = losing_sides(planned)
-    findings = [_answer(planned, losing) if planned else nothing("answer", "Interference")]
+    findings = [_answer(planned)]
     peaks = highest(points)
     for case in _curves(points, machine):
         group = case.group

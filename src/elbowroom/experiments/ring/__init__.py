@@ -16,7 +16,6 @@ from elbowroom.experiments.common.sentences import (
     cores_text,
     grouped,
     hit,
-    kernel_name,
     nothing,
     onset_values,
     onsets,
@@ -28,6 +27,7 @@ from elbowroom.experiments.common.tables import Column, formatted, table
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.ring.points import RingKeys, expand
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.kernels import kernel_name
 from elbowroom.points.payload import ProcessResult
 from elbowroom.quantities import plural
 from elbowroom.results.result import Finding, PointResult

@@ -12,12 +12,12 @@ from elbowroom.experiments.common.sentences import (
     Values,
     cores_text,
     grouped,
-    kernel_name,
     nothing,
     size_text,
 )
 from elbowroom.experiments.common.tables import Column, rounded, table
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.kernels import kernel_name
 from elbowroom.points.calls import CallBesideComputation, overlap_of
 from elbowroom.points.point import running
 from elbowroom.quantities import format_cores, number
