@@ -2,7 +2,7 @@
 
     python benchmarks/nic.py [--mpi openmpi] [--bandwidth 50MB/s] [--senders 8] [--repeat 3] [--json]
 
-Two emulated nodes. First `profile calibrate` measures the curve. Then k = 1, 2 … senders of a node send
+Two emulated nodes. First `nic measure` measures the curve. Then k = 1, 2 … senders of a node send
 messages of 4 KiB to 1 MiB in rounds (senders.c); profiled, and logged by the NIC itself. The log has for each
 piece of a message when its sender first wanted to pass it on, and when the NICs had passed it on. Compared
 are, summed over all rounds: the time in which the node's NIC was in use, and the time of each sender, summed.

@@ -3,7 +3,7 @@
     python benchmarks/shared_memory.py [--model M.json] [--repeat 5] [--seconds 0.6] [--json]
                                        [--jobs memory,cache,private,registers]
 
-M.json: elbowroom run model --kernels triad --out RUN; elbowroom colocate calibrate RUN -o M.json.
+M.json: elbowroom run model --kernels triad --out RUN; elbowroom colocate fit RUN -o M.json.
 
 Each job is one process of elbow_minikernel `ep --compute work`, a triad over a working set: `memory` 8 times
 the last-level cache, `cache` 0.6 times, `half` 0.3 times, `private` 256 KiB and `registers` 12 KiB. The last

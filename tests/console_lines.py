@@ -38,7 +38,7 @@ NOT_TYPED = (
 
 STAND_INS = (
     StandIn(r"^salloc .*?(?=elbowroom)", "", "a scheduler"),
-    StandIn(r"^(elbowroom profile calibrate --ranks 8) --hosts node1,node2",
+    StandIn(r"^(elbowroom nic measure --ranks 8) --hosts node1,node2",
             r"\1 --nic 50MB/s --ranks-per-node 4", "two hosts"),
     StandIn(r" --hosts node1,node2| --hostfile hosts\.txt", "", "other hosts"),
     StandIn(r"--mpi (/opt/openmpi\S*|mpich)", "--mpi openmpi", "the site's MPI"),
@@ -109,7 +109,7 @@ def with_budget(text: str, budget: int) -> str:
         "run": f"--budget {budget}s",
         "study": f"--budget {budget}s",
         "diagnose": "--budget 60s",
-        "calibrate": "--budget 3",
+        "calibrate": "--points 3",
     }
     option = known.get(words[1] if len(words) > 1 else "", "")
     if not option or "--budget" in words or "--profile" in words:
@@ -120,4 +120,4 @@ def with_budget(text: str, budget: int) -> str:
 def created(line: Line) -> list[str]:
     """Files and folders that the line writes, by its options."""
     own = line.text.split(" -- ")[0]
-    return re.findall(r"(?:--out|-o|--run|--slurm|--report|--figure|--tables|>) (\S+)", own)
+    return re.findall(r"(?:--out|-o|--run-out|--slurm|--tables|>) (\S+)", own)

@@ -123,8 +123,8 @@ SHORT = {
     "{SPLIT}": "--t-comm 1 --l-comp 1.2 --l-comm 1.5",
     "{VIRTUAL}": "run sizes --machine henri --no-report --out new",
     "{LIVE}": "run sizes --dry-run --launcher mpiexec",
-    "{VERIFY}": "advise henri --job job.toml --verify --machine henri --run new",
-    "{CALIBRATE}": "calibrate --machine henri --budget 3 --no-report --run new",
+    "{VERIFY}": "advise henri --job job.toml --verify --machine henri --run-out new",
+    "{CALIBRATE}": "calibrate --machine henri --points 3 --no-report --run-out new",
     "{STUDY}": "study denis2021 --machine henri --quick",
     "{RECORD}": "trace record -o new",
 }

@@ -78,11 +78,11 @@ from elbowroom.verbs.model_file import load_model as load_model
 from elbowroom.verbs.model_file import predict as predict
 from elbowroom.verbs.model_file import read_load as read_load
 from elbowroom.verbs.model_file import save_panels as save_panels
-from elbowroom.verbs.overlap import best_split as best_split
-from elbowroom.verbs.overlap import overlap as overlap
-from elbowroom.verbs.overlap import overlap_figure as overlap_figure
-from elbowroom.verbs.overlap import overlap_predicted as overlap_predicted
-from elbowroom.verbs.overlap import overlap_table as overlap_table
+from elbowroom.verbs.predict_step import best_split as best_split
+from elbowroom.verbs.predict_step import overlap as overlap
+from elbowroom.verbs.predict_step import overlap_figure as overlap_figure
+from elbowroom.verbs.predict_step import overlap_predicted as overlap_predicted
+from elbowroom.verbs.predict_step import overlap_table as overlap_table
 from elbowroom.verbs.profile import Profiled as Profiled
 from elbowroom.verbs.profile import ShownProfile as ShownProfile
 from elbowroom.verbs.run_folder import Run as Run
@@ -92,8 +92,8 @@ from elbowroom.verbs.saving import save as save
 from elbowroom.verbs.schema import schema as schema
 from elbowroom.verbs.schema import schema_names as schema_names
 from elbowroom.verbs.show import ListedRun as ListedRun
-from elbowroom.verbs.simulate import simulated_figure as simulated_figure
-from elbowroom.verbs.simulate import simulated_node as simulated_node
+from elbowroom.verbs.simulate_memory import simulated_figure as simulated_figure
+from elbowroom.verbs.simulate_memory import simulated_node as simulated_node
 from elbowroom.verbs.study import study_names as study_names
 from elbowroom.verbs.trace import MergeDocument as MergeDocument
 from elbowroom.verbs.trace import TraceActivity as TraceActivity
@@ -132,7 +132,7 @@ def bench_broadcasts(
 
 def calibrate(
     *,
-    budget: int = 24,
+    points: int = 24,
     half_width: float = 0.03,
     out: Path | str | None = None,
     run: str | None = None,
@@ -158,9 +158,9 @@ def calibrate(
 ) -> Calibrated:
     """Measures only what teaches most of `plan`, and fits every model to it.
 
-    Ends after `budget` runs (a placement with a number of computing cores each), or as soon as nine of
-    ten predictions have a 90 % interval of at most the relative `half_width`, or when no further run fits
-    into `seconds` (0: no limit). `run` names the new run folder, `out` the model's file (default:
+    Ends after `points` points (a placement with a number of computing cores each), or as soon as nine of
+    ten predictions have a 90 % interval of at most the relative `half_width`, or when no further point
+    fits into `seconds` (0: no limit). `run` names the new run folder, `out` the model's file (default:
     models/NAME.json in the run folder); the rest as of `elbowroom.run`.
     """
 
@@ -185,7 +185,7 @@ def calibrate_network(
     sizes: Sequence[int] = ...,
     *,
     ranks: int | None = None,
-    nic: NicSettings | str | None = None,
+    nic: NicSettings | float | str | None = None,
     repeat: int = 5,
     launcher: str | None = None,
     mpi: str | None = None,
@@ -303,14 +303,14 @@ def forecast_colocation(
     model: Model | str | Path | None = None,
     memory: Sequence[str] = (),
     cache: Sequence[str] = (),
-    llc: str | None = None,
+    llc: int | str | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     offsets: int = 32,
 ) -> ForecastDocument:
     """Replays the jobs of these profiles on shared NICs, pair by pair; nothing is run.
 
-    `curve`: a file of `profile calibrate`; without it the NIC is the one that `network_intervals`
+    `curve`: a file of `nic measure`; without it the NIC is the one that `network_intervals`
     assumes. `half`: each job has half of its ranks on a node, on twice the nodes, and is compared with
     itself on all. `model`: a FLOW model of the machine, for memory and last-level cache; `memory`
     (`job=6.2GB/s`) and `cache` (`job=20MiB@30GB/s`) state what counters do not say, `llc` the size of the
@@ -353,7 +353,7 @@ def measure_pairs(
     the matrix, which is written there too (matrix.csv, half.csv, matrix.json).
 
     `timeout`: seconds that a run, or a pair, may take; `resume`: goes on with a measurement that was
-    stopped; `curve`: the NIC of the forecast, a file of `profile calibrate`. `tell` gets lines of
+    stopped; `curve`: the NIC of the forecast, a file of `nic measure`. `tell` gets lines of
     progress. UsageError for applications that cannot be measured, MachineError where one fails or prints
     no time. What was measured before an error or an interrupt is kept.
     """
@@ -362,13 +362,13 @@ def merge_trace(
     directory: Path | str,
     out: Path | str,
     *,
-    to: str | None = None,
+    format: str | None = None,
     begin_s: float | None = None,
     end_s: float | None = None,
     categories: tuple[str, ...] = (),
     tell: Tell | None = None,
 ) -> MergeDocument:
-    """Merges the trace of all ranks into `out`, in the format `to` (store/exporters) or that of its
+    """Merges the trace of all ranks into `out`, in the format `format` (store/exporters) or that of its
     ending; `tell` hears how much of how much is done. A timeline may show a part: from `begin_s` to
     `end_s`, seconds since the start, and some `categories`; intervals that reach out of it are cut at its
     bounds. What cannot be finished leaves no file.
@@ -412,7 +412,7 @@ def record_profile(
     *,
     records: int = 1048576,
     mpi: str | None = None,
-    nic: NicSettings | str | None = None,
+    nic: NicSettings | float | str | None = None,
     dry_run: bool = False,
     stdout: IO[bytes] | int | None = None,
 ) -> Profiled:
@@ -536,7 +536,7 @@ def show_profile(
     out: Path | str | None = None,
 ) -> ShownProfile:
     """Who was on the network, how many at once, and what else the profile in this folder says. `curve`: a
-    file of `profile calibrate`; without it n senders share the highest bandwidth that the profile shows.
+    file of `nic measure`; without it n senders share the highest bandwidth that the profile shows.
 
     UsageError where it holds no profile, a damaged or newer one, or those of two jobs.
     """
@@ -667,7 +667,7 @@ def trace_overhead(
     metric: str = "wall",
     rate: bool = False,
     limit: float = 0.05,
-    buffer: int | str = "4MiB",
+    buffer: int | str = 4194304,
     adapters: Sequence[Adapter] | None = None,
     mpi: str | None = None,
     seed: int = 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from elbowroom.errors import UsageError
@@ -14,23 +14,44 @@ MINUS = "\u2212"
 
 _DECIMAL = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_UNITS = {unit.lower(): factor for unit, factor in (_DECIMAL | _BINARY).items()}
-_SIZE = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+_SHORT_SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+"""Letters alone are powers of 1024, as in GNU coreutils: 64k is 64 KiB."""
+_UNITS = (
+    _SHORT_SIZES
+    | {unit.lower(): factor for unit, factor in (_DECIMAL | _BINARY).items()}
+    | {unit.lower().removesuffix("b"): factor for unit, factor in _BINARY.items()}
+)
+_BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
+_RATE_UNITS = {unit.lower(): factor for unit, factor in (_DECIMAL | _BINARY).items()}
+_DIGITS = r"(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})"
+_POWER = r"(?:[eE][+-]?[0-9]{1,2})?"
+_SIZE = re.compile(rf"\s*([+-]?{_DIGITS})\s*([A-Za-z]*)\s*")
+_AMOUNT = re.compile(rf"\s*([+-]?{_DIGITS}{_POWER})\s*([A-Za-z%]*)\s*")
 _RANGE = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*(?::\s*([1-9][0-9]{0,4})\s*)?)?")
 LARGEST = 2**60
 """Bytes of the largest size."""
 _SIZE_HINT = "write bytes or a unit: 4, 64KiB, 64MiB, 64MB (MB = 1e6 B)"
+_RATE_HINT = "write 6GB/s, 800MB/s or 100Gbit/s"
+_MEGA = 1e6
+"""B/s in a MB/s."""
 
 _LEAST_STEPS = 2
 """Steps that are worth `0-4:2`."""
 _UNBROKEN = 4
 """Parts of a list that need no blanks."""
 
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_SHORT = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+_SECONDS = {
+    **dict.fromkeys(("", "s", "sec"), 1.0),
+    **dict.fromkeys(("m", "min"), 60.0),
+    "h": 3600.0,
+    "d": 86400.0,
+    "ms": 1e-3,
+    **dict.fromkeys(("us", "µs", "μs"), 1e-6),
+    "ns": 1e-9,
+}
+_TIME_PART = re.compile(rf"\s*({_DIGITS}{_POWER})\s*([A-Za-zµμ]*)")
+_TIME_HINT = "write seconds or a unit: 90, 60s, 2min, 1h30m"
 _SHORT_HINT = "write seconds or a unit: 20us, 1ms, 0.001"
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
-_TIME_HINT = "write seconds or a unit: 90, 60s, 2min, 1.5h"
 TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 """Units of times, in s."""
 MOST_REPETITIONS = 10_000
@@ -114,12 +135,12 @@ def _fixed(value: float, decimals: int) -> str:
 
 
 def parse_size(text: str | int, field: str = "sizes") -> int:
-    """Bytes of `4`, `4B`, `64KiB`, `64MB`, `1.5MiB` (MB = 1e6 B, MiB = 2^20 B).
+    """Bytes of `4`, `4B`, `64KiB`, `64MB`, `1.5MiB`, `64k` (MB = 1e6 B, MiB = 2^20 B, k = KiB).
 
     UsageError where it is no size, not a whole number of bytes, zero or negative.
     """
     match = _SIZE.fullmatch(str(text))
-    factor = _UNITS.get((match[2] or "B").lower()) if match else None
+    factor = _UNITS.get(match[2].lower()) if match else None
     if match is None or factor is None or isinstance(text, bool):
         raise UsageError("not a size", field=field, value=text, hint=_SIZE_HINT)
     size = Fraction(match[1]) * factor
@@ -130,6 +151,16 @@ def parse_size(text: str | int, field: str = "sizes") -> int:
     if size > LARGEST:
         raise UsageError("is more than any machine has", field=field, value=text, hint="give at most 1 EiB")
     return int(size)
+
+
+def parse_size_or_none(text: str | int, field: str) -> int:
+    """Bytes as of `parse_size`, or 0."""
+    return 0 if str(text).strip() == "0" else parse_size(text, field)
+
+
+def parse_sizes(text: str, field: str) -> tuple[int, ...]:
+    """Bytes of `4,64KiB`; UsageError where a part is no size."""
+    return tuple(parse_size(word.strip(), field) for word in text.split(","))
 
 
 def format_size(size: float) -> str:
@@ -152,39 +183,98 @@ def rounded_size(value: float) -> str:
     return f"{round(value)} B"
 
 
-def parse_bandwidth(text: str, field: str) -> float:
-    """B/s of `6GB/s` or `800MB/s`; UsageError for anything else."""
-    size, slash, second = text.partition("/")
-    if not slash or second.strip() != "s":
-        raise UsageError("is not a bandwidth", field=field, value=text, hint="for instance 6GB/s")
-    return float(parse_size(size, field))
+def parse_bandwidth(text: str | float, field: str, hint: str = _RATE_HINT) -> float:
+    """B/s of `6GB/s`, `800 MB/s`, `100Gbit/s` or `100Gbps`; a number without a unit is of B/s already.
+
+    UsageError for anything else, and for `100Gb/s`, which may be bits or bytes.
+    """
+    if isinstance(text, float | int) and not isinstance(text, bool):
+        return float(text)
+    amount, per_second = _amount_per_second(str(text))
+    match = _AMOUNT.fullmatch(amount)
+    unit = match[2] if match else ""
+    if match is None or not per_second or not unit:
+        raise UsageError("is not a bandwidth", field=field, value=text, hint=hint)
+    if re.fullmatch("[kKMGT]b", unit) and per_second == "/s":
+        bits, size = f"{unit[0]}bit/s", f"{unit[0]}B/s"
+        raise UsageError("may mean bits or bytes", field=field, value=text, hint=f"write {bits} or {size}")
+    if re.fullmatch("[kKMGT]b", unit):
+        unit += "it"
+    factor = _RATE_UNITS.get(unit.lower())
+    scale = Fraction(_BITS.get(unit.lower(), 0), 8) if factor is None else Fraction(factor)
+    rate = Fraction(match[1]) * scale
+    if not scale or not 0 <= rate <= LARGEST:
+        raise UsageError("is not a bandwidth", field=field, value=text, hint=hint)
+    return float(rate)
+
+
+def _amount_per_second(text: str) -> tuple[str, str]:
+    """An amount, and how `per second` was written: `/s` or `ps`; nothing where it was not."""
+    amount, slash, second = text.partition("/")
+    if slash:
+        return amount, "/s" if second.strip().lower() in ("s", "sec") else ""
+    stripped = text.strip()
+    return (stripped[:-2], "ps") if stripped[-3:].lower() == "bps" else (text, "")
+
+
+def parse_mb_per_s(text: str | float, field: str) -> float:
+    """MB/s of `12000`, or of a bandwidth with its unit: `12GB/s`."""
+    match = _AMOUNT.fullmatch(str(text))
+    if match is not None and not match[2]:
+        return float(match[1])
+    hint = "write MB/s or a unit: 12000, 12GB/s, 100Gbit/s"
+    return parse_bandwidth(text, field, hint) / _MEGA
+
+
+def parse_share(text: str | float, field: str) -> float:
+    """The share that `0.05`, `5%` or `5 %` is."""
+    return _part(text, field, "write a share or a percentage: 0.05, 5%", bare=1.0)
+
+
+def parse_percent(text: str | float, field: str) -> float:
+    """The share that a number of percent is: 0.05 of `5`, `5%` or `5 %`."""
+    return _part(text, field, "write a percentage: 5, 5%", bare=0.01)
+
+
+def _part(text: str | float, field: str, hint: str, *, bare: float) -> float:
+    match = _AMOUNT.fullmatch(str(text))
+    if match is None or match[2] not in ("", "%"):
+        raise UsageError("is not a percentage", field=field, value=text, hint=hint)
+    return float(Fraction(match[1])) * (0.01 if match[2] else bare)
+
+
+def parse_time(text: str | float, field: str, hint: str = _TIME_HINT) -> float:
+    """Seconds of `90`, `0.2 ms`, `200us`, `2min` or `1h30m`; UsageError for anything else."""
+    if isinstance(text, float) and math.isfinite(text):
+        return text  # Plain data has numbers such as 2e-05, which people do not write.
+    total, at, word = Fraction(0), 0, str(text)
+    while part := _TIME_PART.match(word, at):
+        unit = part[2].lower()
+        if unit not in _SECONDS or (not unit and at > 0):
+            break  # of several parts, each needs its unit
+        total += Fraction(part[1]) * Fraction(str(_SECONDS[unit]))
+        at = part.end()
+    if not at or word[at:].strip() or isinstance(text, bool):
+        raise UsageError("is not a duration", field=field, value=text, hint=hint)
+    return float(total)
 
 
 def parse_duration(text: str | float, field: str) -> float:
-    """Seconds of `90`, `60s`, `2min`, `1.5h`; UsageError where it is none, zero, or above a month."""
-    seconds = _seconds(text, field, _SECONDS, _TIME_HINT)
-    if not 0 < seconds <= LONGEST or not math.isfinite(seconds):
+    """Seconds of a time as of `parse_time`; UsageError where it is none, zero, or above a month."""
+    seconds = parse_time(text, field)
+    if not 0 < seconds <= LONGEST:
         raise UsageError("is not between 0 and 30 days", field=field, value=text, hint=_TIME_HINT)
     return seconds
 
 
 def parse_period(text: str | float, field: str) -> float:
     """Seconds of `20us`, `1ms`, `0.001`; UsageError where it is none, below 1 ns, or above a minute."""
-    # Plain data has numbers such as 2e-05, which people do not write.
-    seconds = float(text) if isinstance(text, float) else _seconds(text, field, _SHORT, _SHORT_HINT)
+    seconds = parse_time(text, field, _SHORT_HINT)
     if not 1e-9 <= seconds <= 60:
         raise UsageError(
             "is not between a nanosecond and a minute", field=field, value=text, hint=_SHORT_HINT
         )
-    return round(seconds, 12)  # 20us is 2e-05, not 1.9999999999999998e-05
-
-
-def _seconds(text: str | float, field: str, units: Mapping[str, float], hint: str) -> float:
-    match = None if isinstance(text, bool) else _DURATION.fullmatch(str(text))
-    factor = units.get(match[2].lower()) if match else None
-    if match is None or factor is None:
-        raise UsageError("is not a duration", field=field, value=text, hint=hint)
-    return float(match[1]) * factor
+    return seconds
 
 
 def duration(seconds: float) -> str:

@@ -260,7 +260,7 @@ def test_what_is_said_of_a_trace_keeps_to_its_schema(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("calibrate", ["calibrate", "--machine", "henri", "--budget", "3", "--run", "r", "--no-report"]),
+        ("calibrate", ["calibrate", "--machine", "henri", "--points", "3", "--run-out", "r", "--no-report"]),
         ("compare", ["compare", str(DATA), str(DATA)]),
         ("doctor", ["doctor"]),
         ("dry-run", ["run", "quick", "--dry-run", "--machine", "henri"]),
@@ -268,16 +268,16 @@ def test_what_is_said_of_a_trace_keeps_to_its_schema(
         ("list", ["list", str(DATA.parent)]),
         ("machine", ["machine", "show", "henri"]),
         ("machines", ["machine", "list"]),
-        ("overlap", ["overlap", "--t-comp", "2", *RATIOS]),
-        ("overlap", ["overlap", "--work", "9", "--p-comp", "2", "--p-acc", "3", "--w", "0.2", *RATIOS]),
-        ("overlap", ["overlap", "henri", *SITUATION, "--comp-bytes", "1GB", "--comm-bytes", "1GB"]),
-        ("overlap", ["overlap", "--table", "langguth2018"]),
+        ("overlap", ["predict-step", "--t-comp", "2", *RATIOS]),
+        ("overlap", ["predict-step", "--work", "9", "--p-comp", "2", "--p-acc", "3", "--w", "0.2", *RATIOS]),
+        ("overlap", ["predict-step", "henri", *SITUATION, "--comp-bytes", "1GB", "--comm-bytes", "1GB"]),
+        ("overlap", ["predict-step", "--table", "langguth2018"]),
         ("plans", ["plans"]),
         ("prediction", ["predict", "henri"]),
         ("prediction", ["predict", "henri", *SITUATION]),
         ("prediction", ["predict", FITTED, *SITUATION, "--direction", "receive"]),
-        ("simulate", ["simulate", "--machine", "henri", "--cores", "1,9"]),
-        ("simulated-node", ["simulate", "--machine", "henri", "--parameters"]),
+        ("simulate", ["simulate-memory", "--machine", "henri", "--cores", "1,9"]),
+        ("simulated-node", ["simulate-memory", "--machine", "henri", "--parameters"]),
         ("trace-merge", ["trace", "merge", "t", "-o", "t.json"]),
         ("trace-record", ["trace", "record", "-o", "new", "--", "./app"]),
     ],
@@ -316,7 +316,7 @@ def _required(printed: dict[str, Any], rules: dict[str, Any]) -> list[str]:
 
 def test_an_error_keeps_to_its_schema(capfd: pytest.CaptureFixture[str]) -> None:
     rules = schema("error")
-    for words in (["predict", "henry"], ["overlap", "--t-comp", "inf", *RATIOS], ["show"]):
+    for words in (["predict", "henry"], ["predict-step", "--t-comp", "inf", *RATIOS], ["show"]):
         code = cli.run([*words, "--json"])
         printed = json.loads(capfd.readouterr().out)
         check(printed, rules, rules)

@@ -40,7 +40,7 @@ def places(found: dict[str, Any]) -> list[tuple[int, int, int]]:
 
 def test_a_few_runs_make_a_model_that_knows_all_placements(calibrate: Any, tmp_path: Path) -> None:
     code, found, _ = calibrate(
-        "--machine", "bora", "--budget", "14", "--half-width", "0.1", "--run", "r", *QUICK
+        "--machine", "bora", "--points", "14", "--half-width", "0.1", "--run-out", "r", *QUICK
     )
     assert code in (0, 3)
     assert (found["reason"], found["runs"], found["full_runs"]) == ("budget", 14, 72)
@@ -63,7 +63,7 @@ def test_only_the_chosen_runs_are_measured_and_journalled_with_control_and_closi
     calibrate: Any, tmp_path: Path
 ) -> None:
     _, found, _ = calibrate(
-        "--machine", "henri", "--budget", "9", "--half-width", "0.1", "--run", "r", *QUICK
+        "--machine", "henri", "--points", "9", "--half-width", "0.1", "--run-out", "r", *QUICK
     )
     folder = RunFolder.open(tmp_path / "r")
     points = [point for point in folder.manifest.points if point.role == "point"]
@@ -87,16 +87,18 @@ def test_it_stops_as_soon_as_the_intervals_are_narrow_enough(calibrate: Any) -> 
 
 
 def test_the_same_seed_chooses_the_same_runs(calibrate: Any) -> None:
-    words = ("--machine", "occigen", "--budget", "10", "--half-width", "0.1", "--seed", "4", *QUICK)
-    _, one, _ = calibrate(*words, "--run", "a")
-    _, two, _ = calibrate(*words, "--run", "b")
+    words = ("--machine", "occigen", "--points", "10", "--half-width", "0.1", "--seed", "4", *QUICK)
+    _, one, _ = calibrate(*words, "--run-out", "a")
+    _, two, _ = calibrate(*words, "--run-out", "b")
     assert one["steps"] == two["steps"]
 
 
 def test_a_finished_calibration_goes_on_with_a_larger_budget(calibrate: Any, tmp_path: Path) -> None:
-    _, short, _ = calibrate("--machine", "bora", "--budget", "8", "--half-width", "0.1", "--run", "r", *QUICK)
+    _, short, _ = calibrate(
+        "--machine", "bora", "--points", "8", "--half-width", "0.1", "--run-out", "r", *QUICK
+    )
     before = (tmp_path / "r" / "samples.jsonl").read_bytes()
-    _, longer, _ = calibrate("--resume", "r", "--budget", "10", "--half-width", "0.1", "--no-report")
+    _, longer, _ = calibrate("--resume", "r", "--points", "10", "--half-width", "0.1", "--no-report")
     assert places(longer)[:8] == places(short)
     assert longer["runs"] == 10
     assert (tmp_path / "r" / "samples.jsonl").read_bytes().startswith(before)
@@ -110,7 +112,7 @@ def test_a_stopped_calibration_says_how_to_go_on(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    words = ("--machine", "bora", "--budget", "10", "--half-width", "0.1", "--run", "r", *QUICK)
+    words = ("--machine", "bora", "--points", "10", "--half-width", "0.1", "--run-out", "r", *QUICK)
     with monkeypatch.context() as patch:
         patch.setattr(choosing, "next_run", stop)
         code, told, _ = calibrate(*words)
@@ -118,7 +120,7 @@ def test_a_stopped_calibration_says_how_to_go_on(
     assert told["error"]["hint"] == "continue with: elbowroom calibrate --resume r"
     kept = len(RunFolder.open(tmp_path / "r").entries())
     assert kept > 0
-    code, found, _ = calibrate("--resume", "r", "--budget", "10", "--half-width", "0.1", "--no-report")
+    code, found, _ = calibrate("--resume", "r", "--points", "10", "--half-width", "0.1", "--no-report")
     assert found["runs"] == 10
     assert len(RunFolder.open(tmp_path / "r").entries()) > kept
 
@@ -126,7 +128,7 @@ def test_a_stopped_calibration_says_how_to_go_on(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--budget", "0"], "budget 0: is not a number of runs"),
+        (["--points", "0"], "budget 0: is not a number of runs"),
         (["--half-width", "0"], "half_width 0.0: is not a relative half-width"),
         (["--kernels", "memset_nt,triad"], "calibrate one kernel and one message size at a time"),
         (
@@ -166,7 +168,7 @@ def test_one_computing_core_and_one_node_say_what_cannot_be_learned(
     calibrate: Any, quiet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
-    code, found, _ = calibrate("--mpi", str(quiet), "--run", "r", *QUICK)
+    code, found, _ = calibrate("--mpi", str(quiet), "--run-out", "r", *QUICK)
     assert code in (0, 3)
     assert (found["reason"], found["runs"], found["full_runs"]) == ("complete", 1, 1)
     assert found["saved"] == "1 point measured, which is every point: nothing was saved."
@@ -188,13 +190,13 @@ def test_one_probe_serves_all_choices_and_a_lost_one_is_started_again(
         return start(self, *words)
 
     monkeypatch.setattr(source.Live, "open", counted)
-    words = ("--mpi", str(quiet), "--budget", "12", "--half-width", "0.1", *QUICK)
-    _, found, err = calibrate(*words, "--run", "a")
+    words = ("--mpi", str(quiet), "--points", "12", "--half-width", "0.1", *QUICK)
+    _, found, err = calibrate(*words, "--run-out", "a")
     assert found["runs"] == 12, err
     assert len(opened) == 1
     opened.clear()
     monkeypatch.setenv("FAKE_DIE", "memset_nt-n18:1")
-    _, found, err = calibrate(*words, "--run", "b")
+    _, found, err = calibrate(*words, "--run-out", "b")
     assert found["runs"] == 12, err
     failed = [point for point in elbowroom.open("b").points() if point.status == "failed"]
     assert failed

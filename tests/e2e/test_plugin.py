@@ -112,7 +112,7 @@ def test_its_machine_answers_and_its_model_is_fitted_and_predicts(halo: None, in
     assert set(json.loads(Path("m.json").read_text())["models"]["added"]["mean"]) >= {"comm_together"}
     words = ("predict", "m.json", "--cores", "4", "--comp-node", "0", "--comm-node", "0")
     assert shown(invoke, *words)["model"] == "flow"
-    assert shown(invoke, *words, "--model", "mean")["model"] == "mean"
+    assert shown(invoke, *words, "--model-kind", "mean")["model"] == "mean"
     assert "Mean of all points" in report_of(invoke, "m", "m.json")
 
 

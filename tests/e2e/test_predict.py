@@ -203,12 +203,12 @@ def test_one_placement_is_fitted_and_what_it_cannot_predict_is_said(run: Any, cu
             "1",
             "--comm-node",
             "1",
-            "--model",
+            "--model-kind",
             "threshold",
         ),
         "calibrated without remote data",
     )
-    said = found(run("predict", "M.json", "--all", "--model", "threshold", "--json"))
+    said = found(run("predict", "M.json", "--all", "--model-kind", "threshold", "--json"))
     assert {(item["comp_node"], item["comm_node"]) for item in said["predictions"]} == {(0, 0)}
 
 
@@ -239,8 +239,8 @@ def test_a_model_of_a_newer_release_is_refused(fitted: Any) -> None:
         (("--cores", "4", "--comp-node", "0", "--comm-node", "-1"), ("comm_node -1", "ask for 0 to 1")),
         (("--cores", "4", "--comp-node", "0"), ("comm_node", "give both nodes")),
         (("--all", "--comp-node", "0", "--comm-node", "0"), ("cannot be combined with nodes",)),
-        (("--model", "flow"), ("it has: threshold",)),
-        (("--model", "flow", "--faithful"), ("flow",)),
+        (("--model-kind", "flow"), ("it has: threshold",)),
+        (("--model-kind", "flow", "--faithful"), ("flow",)),
         (("--cores-other", "2", "--cores", "4", "--comp-node", "0", "--comm-node", "0"), ("one socket",)),
         (("--stacked",), ("add -o FIGURE.png",)),
         (("-o", "f.pdf"), (".svg or .png",)),

@@ -51,7 +51,7 @@ def test_the_plan_the_script_and_the_figure_are_written(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     jobs = str(ROOT / "docs" / "guide" / "jobs.toml")
-    words = ("schedule", jobs, *MATRIX, *HALF, "--seconds", "60")
+    words = ("schedule", jobs, *MATRIX, *HALF, "--budget", "60")
     plan = json.loads(printed(capfd, *words, "--json", "-o", str(tmp_path / "plan.json")))
     assert json.loads((tmp_path / "plan.json").read_text()) == plan
     printed(capfd, *words, "--json", "-o", str(tmp_path / "m.svg"), "--slurm", str(tmp_path / "jobs.sh"))

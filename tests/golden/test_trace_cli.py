@@ -76,13 +76,13 @@ def test_the_format_is_that_of_the_ending(capfd: pytest.CaptureFixture[str], out
 
 @pytest.mark.usefixtures("trace")
 def test_a_format_that_is_asked_for_wins_over_the_ending() -> None:
-    assert cli.run(["trace", "merge", "t", "-o", "o.txt", "--to", "paje"]) == 0
+    assert cli.run(["trace", "merge", "t", "-o", "o.txt", "--format", "paje"]) == 0
     assert json.loads(Path("words.json").read_text())[3] == "paje"
 
 
 @pytest.mark.usefixtures("trace")
 def test_a_graph_of_tasks_is_a_merge_into_dot() -> None:
-    assert cli.run(["trace", "merge", "t", "-o", "g.gv", "--to", "dot"]) == 0
+    assert cli.run(["trace", "merge", "t", "-o", "g.gv", "--format", "dot"]) == 0
     assert json.loads(Path("words.json").read_text()) == [
         "merge",
         "t",
@@ -102,7 +102,7 @@ def test_what_is_not_to_be_trusted_has_exit_code_3(trace: Path, command: list[st
 
 @pytest.mark.usefixtures("trace")
 def test_numbers_of_events_are_drawn(tmp_path: Path) -> None:
-    assert cli.run(["trace", "stat", "t", "--figure", "s.svg"]) == 0
+    assert cli.run(["trace", "stat", "t", "-o", "s.svg"]) == 0
     drawn = Path("s.svg").read_text()
     assert "Events by type" in drawn
     assert "MPI_Send" in drawn
@@ -154,9 +154,13 @@ REFUSED: list[tuple[list[str], str, int]] = [
     (["record", "-o", "t", *APP], "directory 't': already holds a trace", 2),
     (["record", "-o", "n", "--buffer", "12parsec", *APP], "buffer '12parsec': not a size", 2),
     (["record", "-o", "n", "--policy", "never", *APP], "policy 'never': no such policy", 2),
-    (["record", "-o", "n", "--core", "1", *APP], "core 1: is the draining thread's", 2),
-    (["record", "-o", "n", "--policy", "drain", "--core", "-1", *APP], "core -1: does not exist", 2),
-    (["record", "-o", "n", "--sync", "-1", *APP], "sync -1.0: is not a time", 2),
+    (["record", "-o", "n", "--drain-core", "1", *APP], "drain_core 1: is the draining thread's", 2),
+    (
+        ["record", "-o", "n", "--policy", "drain", "--drain-core", "-1", *APP],
+        "drain_core -1: does not exist",
+        2,
+    ),
+    (["record", "-o", "n", "--sync", "-1", *APP], "sync '-1': is not a duration", 2),
     (["record", "-o", "n", "--clock", "sundial", *APP], "clock 'sundial': no such clock", 2),
     (
         ["record", "-o", "n", "--clock", "monotonic", "--sync", "1", *APP],
@@ -172,7 +176,7 @@ REFUSED: list[tuple[list[str], str, int]] = [
     (["record", "-o", "n", "--adapters", "mpi", *APP], "mpi: the program's MPI is unknown", 2),
     (["record", "-o", "n", "--mpi", "/nowhere", "--adapters", "mpi", *APP], "no bin/mpicxx", 2),
     (["merge", "t", "-o", "o.txt"], "out 'o.txt': its ending names no format", 2),
-    (["merge", "t", "-o", "o.json", "--to", "mp3"], "to 'mp3': no such format", 2),
+    (["merge", "t", "-o", "o.json", "--format", "mp3"], "format 'mp3': no such format", 2),
     (["merge", "nowhere", "-o", "o.json"], "directory 'nowhere': does not exist", 2),
     (["check", "."], "holds no trace", 2),
     (["stat", "t", "--bins", "0"], "bins 0: there is at least one", 2),

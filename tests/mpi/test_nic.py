@@ -113,7 +113,7 @@ def test_a_job_is_on_the_nodes_that_it_names(mpi: Mpi, program: str, tmp_path: P
 
 
 def test_output_and_exit_code_are_the_programs(mpi: Mpi, capfd: pytest.CaptureFixture[str]) -> None:
-    options = ["--bandwidth", "50MB/s", "--ranks-per-node", "2"]
+    options = ["--nic", "50MB/s", "--ranks-per-node", "2"]
     words = words_of(mpi, "sh", "-c", "echo said; sleep 0.5; exit 7")
     assert cli.run(["nic", "run", *options, "--", *words]) == 7
     assert capfd.readouterr().out.split() == ["said"] * 4
@@ -134,7 +134,7 @@ def test_a_profile_knows_its_nic(mpi: Mpi, program: str, tmp_path: Path) -> None
 def test_nothing_is_left_of_a_command_that_was_killed(mpi: Mpi, program: str) -> None:
     name = f"killed-{os.getpid()}"
     words = words_of(mpi, program, "ep", "--steps", "1000")
-    line = [sys.executable, "-m", "elbowroom", "nic", "run", "--bandwidth", "50MB/s", "--name", name, "--"]
+    line = [sys.executable, "-m", "elbowroom", "nic", "run", "--nic", "50MB/s", "--nic-name", name, "--"]
     started = subprocess.Popen([*line, *words], start_new_session=True, stdout=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + SECONDS

@@ -101,7 +101,7 @@ def test_clocks_of_its_ranks_are_told(recorded: RecordDocument) -> None:
 def test_activity_of_a_recorded_program_has_its_messages_and_the_exits_of_its_barrier(
     recorded: RecordDocument, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    outputs = ["--figure", str(tmp_path / "a.svg"), "--tables", str(tmp_path / "tables"), "--json"]
+    outputs = ["-o", str(tmp_path / "a.svg"), "--tables", str(tmp_path / "tables"), "--json"]
     assert cli.run(["trace", "activity", str(recorded.directory), *outputs]) == 0
     told = json.loads(capfd.readouterr().out)
     assert (told["messages"], told["tasks"], told["barriers"]["barriers"]) == (50, 0, 1)

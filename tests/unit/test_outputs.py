@@ -248,11 +248,11 @@ def words_of(kind: str, run: Path, job: Path) -> list[str]:
         "evaluate": ["evaluate", str(run), str(job), "-o", str(job)],
         "explain": ["explain", str(run), "-o", str(run / "samples.jsonl")],
         "calibrate": ["calibrate", "--machine", str(job), "-o", str(job)],
-        "overlap": ["overlap", str(job), "-o", str(job)],
-        "simulate": ["simulate", "--machine", str(job), "-o", str(job)],
-        "trace merge": ["trace", "merge", str(run), "--to", "json", "-o", str(run / "rank-00000.jsonl")],
-        "trace stat": ["trace", "stat", str(run), "--figure", str(run / "rank-00000.jsonl")],
-        "trace sync": ["trace", "sync", str(run), "--report", str(run / "rank-00000.jsonl")],
+        "overlap": ["predict-step", str(job), "-o", str(job)],
+        "simulate": ["simulate-memory", "--machine", str(job), "-o", str(job)],
+        "trace merge": ["trace", "merge", str(run), "--format", "json", "-o", str(run / "rank-00000.jsonl")],
+        "trace stat": ["trace", "stat", str(run), "-o", str(run / "rank-00000.jsonl")],
+        "trace sync": ["trace", "sync", str(run), "-o", str(run / "rank-00000.jsonl")],
         "trace overhead": ["trace", "overhead", "-o", str(job), "--", "sh", str(job)],
     }[kind]
 
@@ -339,7 +339,7 @@ def test_text_that_is_not_utf8_is_refused_and_a_byte_order_mark_is_passed_over(t
         ["predict", "{folder}/zero.toml"],
         ["import", "{folder}/zero.toml", "-o", "new"],
         ["advise", "henri", "--job", "{folder}/pipe.toml"],
-        ["overlap", "{folder}/zero.toml"],
+        ["predict-step", "{folder}/zero.toml"],
     ],
 )
 def test_no_command_waits_for_a_pipe_or_reads_a_device_without_end(

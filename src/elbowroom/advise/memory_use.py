@@ -15,10 +15,9 @@ from elbowroom.models.document import Document
 from elbowroom.models.node_sharing import NodeUse, SharedCache, Sharing, check_flow, check_use, share_node
 from elbowroom.profile.analysis import Analysis, summarise
 from elbowroom.profile.forecast import Contended, Contention, Factor
-from elbowroom.quantities import format_size, parse_size
+from elbowroom.quantities import format_size, parse_bandwidth, parse_size
 
-_RATE = re.compile(r"(.+)/s", re.IGNORECASE)
-_ZERO = re.compile(r"\s*0+(\.0*)?\s*([kKMGT]?i?[bB]/s)?\s*")
+_ZERO = re.compile(r"\s*0+(\.0*)?\s*")
 _MEMORY = "write JOB=RATE, for instance cg=6.2GB/s"
 _CACHE = "write JOB=SIZE@RATE, for instance cg=20MiB@30GB/s"
 DEFAULT_WAYS = 16
@@ -41,13 +40,7 @@ class _KnownUse(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse_rate(text: str, field: str, hint: str) -> float:
     """B/s of `6.2GB/s` (GB = 1e9 B); 0 is a rate, too."""
-    if _ZERO.fullmatch(text):
-        return 0.0
-    match = _RATE.fullmatch(text.strip())
-    try:
-        return float(parse_size(match[1] if match else "", field))
-    except UsageError as error:
-        raise UsageError("is not a rate", field=field, value=text, hint=hint) from error
+    return 0.0 if _ZERO.fullmatch(text) else parse_bandwidth(text, field, hint)
 
 
 def parse_uses(memory: Sequence[str], cache: Sequence[str], jobs: Sequence[str]) -> dict[str, StatedUse]:
@@ -91,7 +84,7 @@ def contention_of(
     *,
     memory: Sequence[str] = (),
     cache: Sequence[str] = (),
-    llc: str | None = None,
+    llc: int | str | None = None,
     half: bool = False,
 ) -> Contention:
     """What memory and last-level cache cost two of these jobs beside each other, by the FLOW part of a model.
@@ -159,7 +152,7 @@ def _counted(job: Analysis) -> tuple[float | None, str]:
     return memory.rate / len(set(hosts)), f"counters: {memory.source}, {what} {memory.host}"
 
 
-def _cache(jobs: dict[str, Analysis], llc: str | None) -> SharedCache | None:
+def _cache(jobs: dict[str, Analysis], llc: int | str | None) -> SharedCache | None:
     hosts = [job.profile.manifest.machine for job in jobs.values() if job.profile.manifest is not None]
     ways = next((int(host["ways"]) for host in hosts if host.get("ways")), DEFAULT_WAYS)
     if llc is not None:

@@ -80,7 +80,7 @@ class FactorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
         if self.task == "cholesky" and self.rows != self.columns:
             raise UsageError(
                 f"differ from the {self.rows} rows of tiles, and Cholesky's matrix is square",
-                field="columns",
+                field="tile_columns",
                 value=self.columns,
                 hint="leave them out",
             )

@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.quantities import parse_time
 
 MOST_RECIPIENTS = 10_000
 """More take minutes to simulate."""
@@ -26,8 +27,6 @@ ORDERS = ("rank", "shuffled", "rack")
 """Where ranks are on a fat tree: rack after rack, at random, or at random with racks that the library knows.
 """
 
-_LATENCY = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(ns|us|µs|ms|s)")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _NUMBERED = re.compile(r"[1-9][0-9]{0,4}-(ary|nomial)")
 _PREFIXED = re.compile(r"(split[1-9][0-9]{0,4}-)?(delegate-)?(two-level-)?")
 
@@ -155,12 +154,11 @@ def parse_priorities(text: str, recipients: int) -> tuple[int, ...]:
     return tuple(int(word) for word in words)
 
 
-def parse_latency(text: str, field: str) -> float:
-    """Seconds of `2us`, `500ns` or `0.1ms`; UsageError for anything else."""
-    match = _LATENCY.fullmatch(text.strip())
-    if match is None:
-        raise UsageError("is not a latency", field=field, value=text, hint="for instance 2us")
-    return float(match[1]) * _SECONDS[match[2]]
+def parse_latency(text: str | float, field: str) -> float:
+    """Seconds of `2us`, `500ns` or `0.1 ms`; UsageError for anything else, and for text without a unit."""
+    if isinstance(text, str) and re.fullmatch(r"[\s0-9.]*", text):
+        raise UsageError("is not a latency", field=field, value=text, hint="give a unit: 2us")
+    return parse_time(text, field, "for instance 2us")
 
 
 MEGA = 1e6

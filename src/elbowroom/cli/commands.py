@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 
 from elbowroom import __version__
-from elbowroom.cli.options import SETTINGS, CommandGroup
+from elbowroom.cli.options import SETTINGS, CommandGroup, hint_renamed
 
 COMMANDS = {
     "doctor": ("doctor", "Check this machine, with a hint for each problem."),
@@ -26,19 +26,19 @@ COMMANDS = {
     "explain": ("explain", "Explain where the losses of a run come from."),
     "list": ("show", "List the runs in a folder."),
     "machine": ("group", "List, show and define virtual machines."),
-    "overlap": ("overlap", "Predict the time of a step that overlaps both sides."),
+    "predict-step": ("predict_step", "Predict the time of a step that overlaps both sides."),
     "import": ("import_files", "Import what another program measured."),
     "fit": ("fit", "Fit all models to runs."),
     "evaluate": ("fit", "Compute the errors of models on a run."),
     "colocate": ("group", "Find the jobs that may share nodes, and schedule them."),
     "predict": ("predict", "Predict bandwidths alone and together."),
     "schema": ("schema", "Print the JSON Schema of a document."),
-    "simulate": ("simulate", "Simulate the memory requests of a node, one by one."),
+    "simulate-memory": ("simulate_memory", "Simulate the memory requests of a node, one by one."),
     "broadcast": ("group", "Simulate and measure broadcasts over trees."),
     "help": ("documentation", "Print a page of the documentation."),
     "completion": ("documentation", "Print the completion script of a shell."),
     "manual": ("documentation", "Print the man page."),
-    "nic": ("group", "Run programs behind an emulated NIC of known bandwidth."),
+    "nic": ("group", "Measure a NIC, or emulate one of known bandwidth."),
     "diagnose": ("diagnose", "Profile a program, and advise what to change."),
     "profile": ("group", "Profile who communicates when, and show it."),
     "trace": ("group", "Record, merge, check and analyse traces of programs."),
@@ -53,11 +53,21 @@ GOALS = {
     "Measure": ("doctor", "plans", "run", "study", "calibrate", "import"),
     "Read results": ("show", "list", "compare", "explain", "report", "export"),
     "Improve a program": ("diagnose", "profile", "trace", "advise", "nic"),
-    "Predict and share nodes": ("fit", "evaluate", "predict", "overlap", "colocate"),
-    "Simulate": ("machine", "simulate", "broadcast"),
+    "Predict and share nodes": ("fit", "evaluate", "predict", "predict-step", "colocate"),
+    "Simulate": ("machine", "simulate-memory", "broadcast"),
     "Read and set up": ("help", "manual", "completion", "schema"),
 }
 """The commands by what a user wants, as `elbowroom --help` lists them."""
+
+
+RENAMED = {
+    "overlap": "predict-step",
+    "simulate": "simulate-memory",
+    "profile calibrate": "nic measure",
+    "colocate calibrate": "colocate fit",
+}
+"""The present name of each command that had another one: still accepted, with a hint. Those of options are
+declared with the options (`formerly`)."""
 
 
 class GroupEntry(NamedTuple):
@@ -84,7 +94,7 @@ GROUPS: dict[str, GroupEntry] = {
         "Find the jobs that may share nodes, and schedule them (`elbowroom help colocate`).",
         {
             "measure": "colocate_measure",
-            "calibrate": "colocate_measure",
+            "fit": "colocate_measure",
             "schedule": "colocate",
             "predict": "colocate_predict",
         },
@@ -93,12 +103,14 @@ GROUPS: dict[str, GroupEntry] = {
         "List, show and define virtual machines (`elbowroom help virtual`).",
         dict.fromkeys(("list", "show", "from-run"), "machine"),
     ),
-    "nic": GroupEntry("Run MPI programs behind an emulated NIC of known bandwidth.", {"run": "nic"}),
+    "nic": GroupEntry(
+        "Measure NICs, and run programs behind an emulated NIC of known bandwidth.",
+        {"run": "nic", "measure": "nic_measure"},
+    ),
     "profile": GroupEntry(
         "Profile who communicates when: `elbowroom profile -o P -- mpirun -n 4 ./app`.",
         {
             "record": "profile",
-            "calibrate": "profile_calibrate",
             "what-if": "profile_what_if",
             "show": "profile",
         },
@@ -158,6 +170,17 @@ def _group(name: str) -> CommandGroup:
 
 class Root(CommandGroup):
     """Lists the commands by goal, as wide as the terminal, without importing them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """click's; a former name stands for the present one, with a hint."""
+        for count in (1, 2):
+            old = " ".join(args[:count])
+            if len(args) >= count and old in RENAMED:
+                if not ctx.resilient_parsing:
+                    hint_renamed(f"`elbowroom {old}`", f"`elbowroom {RENAMED[old]}`")
+                args = [*RENAMED[old].split(), *args[count:]]
+                break
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Their names and summaries; the column of names is as wide for every goal."""

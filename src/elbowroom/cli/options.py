@@ -11,7 +11,8 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,7 +21,7 @@ from click.shell_completion import CompletionItem
 
 from elbowroom.errors import UsageError
 from elbowroom.files import check_output, try_output
-from elbowroom.quantities import MOST_REPETITIONS, parse_duration
+from elbowroom.quantities import MOST_REPETITIONS
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 """Of the context of every command."""
@@ -77,22 +78,40 @@ class Command(click.Command):
     context asked for it first.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, renamed: Mapping[str, str] | None = None, **options: Any) -> None:
         super().__init__(*arguments, **{"context_settings": SETTINGS, **options})
+        self.renamed = renamed or {}
+        """The present name of each former option."""
         for parameter in self.params:
             if parameter.type is click.STRING:
                 parameter.type = _Text()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """click's, after the checks."""
+        """click's, after the checks; former names of options stand for the present ones, with a hint."""
+        args = [*self._with_present_names(args, quiet=ctx.resilient_parsing)]
         if not ctx.resilient_parsing:
             _check_words(self, ctx, args)
         return super().parse_args(ctx, args)
+
+    def _with_present_names(self, words: Iterable[str], quiet: bool) -> Iterator[str]:
+        words = iter(words)
+        for word in words:
+            name, equals, value = word.partition("=")
+            if name in self.renamed and not quiet:
+                hint_renamed(name, self.renamed[name])
+            yield self.renamed.get(name, name) + equals + value
+            if word == "--":
+                yield from words
 
     def invoke(self, ctx: click.Context) -> Any:
         """click's, where no output would destroy what was measured or is read."""
         check_outputs(ctx.params)
         return super().invoke(ctx)
+
+
+def hint_renamed(old: str, new: str) -> None:
+    """Says on stderr what an option or a command is called now."""
+    print(f"elbowroom: {old} is now {new}", file=sys.stderr)
 
 
 OTHER_WORDS = {
@@ -115,12 +134,11 @@ OTHER_WORDS = {
     },
     "broadcast": {"measure": "broadcast bench", "run": "broadcast bench", "trees": "broadcast tune"},
     "colocate": {
-        "fit": "colocate calibrate RUN",
         "pair": "colocate schedule --matrix M.csv",
         "run": "colocate measure APPS.toml -o FOLDER",
     },
     "machine": {"new": "machine show NAME --toml", "topology": "machine show FILE.xml"},
-    "nic": {"calibrate": "profile calibrate --nic RATE", "measure": "profile calibrate --nic RATE"},
+    "nic": {"calibrate": "nic measure"},
     "trace": {
         "benchmark": "trace overhead -- CMD",
         "chrome": "trace merge DIR -o trace.json",
@@ -153,7 +171,7 @@ OTHER_WORDS = {
 }
 """What commands of other tools are called here, by the group in which they are typed."""
 
-STARTERS = {"trace": "trace record", "nic": "nic run --bandwidth RATE"}
+STARTERS = {"trace": "trace record", "nic": "nic run --nic RATE"}
 """What starts a program, by the group behind which a program is typed."""
 
 
@@ -204,16 +222,6 @@ class CommandGroup(click.Group):
         return f"did you mean `elbowroom {meant}`?" if meant else _closest(name, self.commands)
 
 
-class Duration(click.ParamType):  # type: ignore[type-arg]
-    """Seconds, written as `90`, `60s`, `2min`, `1.5h`."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds; UsageError for what is not a duration."""
-        return parse_duration(value, field_of(param) if param else self.name)
-
-
 class RegistryChoice(click.Choice[str]):
     """Names that a registry knows, when they are needed."""
 
@@ -236,7 +244,6 @@ def completion(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
     return complete
 
 
-DURATION = Duration()
 REPEAT = click.IntRange(min=1, max=MOST_REPETITIONS)
 
 

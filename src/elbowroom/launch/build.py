@@ -259,7 +259,7 @@ broadcast_bench = partial(
 """The program that measures broadcasts over MPI (docs/reference/broadcast.md)."""
 
 network_bench = partial(_bench, "network-bench", (), "lib/profile/bench")
-"""The program that measures what n senders of a node get together (`elbowroom profile calibrate`)."""
+"""The program that measures what n senders of a node get together (`elbowroom nic measure`)."""
 
 
 def trace_libraries(mpi: Mpi | None = None) -> Path:

@@ -89,21 +89,21 @@ class NicSettings(msgspec.Struct, frozen=True, kw_only=True):
 def check(nic: NicSettings) -> None:
     """UsageError for settings that cannot be emulated."""
     if not nic.bandwidth >= LEAST_BANDWIDTH:
-        raise UsageError("is below 1 kB/s", field="bandwidth", value=nic.bandwidth, hint="give 50MB/s")
+        raise UsageError("is below 1 kB/s", field="nic", value=nic.bandwidth, hint="give 50MB/s")
     if nic.ranks_per_node < 1:
         raise UsageError("is below 1", field="ranks_per_node", value=nic.ranks_per_node, hint="give 2")
     wrong = [node for node in nic.nodes if not 0 <= node < MOST_NODES]
     if wrong or len(set(nic.nodes)) < len(nic.nodes):
         raise UsageError(
             f"are not different numbers from 0 to {MOST_NODES - 1}",
-            field="nodes",
+            field="nic_nodes",
             value=",".join(map(str, nic.nodes)),
             hint="give 0,1",
         )
     if not _NAME.fullmatch(nic.name):
         raise UsageError(
             "is not a name of up to 100 letters, digits, dots and dashes",
-            field="name",
+            field="nic_name",
             value=nic.name,
             hint="give a short name: pair1",
         )

@@ -213,7 +213,7 @@ def check_core(words: Sequence[str], core: int) -> None:
     count = os.sysconf("SC_NPROCESSORS_CONF")
     if not 0 <= core < count:
         raise UsageError(
-            "does not exist", field="core", value=core, hint=f"cores of this host: 0-{count - 1}"
+            "does not exist", field="drain_core", value=core, hint=f"cores of this host: 0-{count - 1}"
         )
     try:
         # The affinity is that of the thread which asks: this one ends with the question.
@@ -222,7 +222,7 @@ def check_core(words: Sequence[str], core: int) -> None:
     except OSError as error:
         raise UsageError(
             f"cannot be used by this process ({error.strerror})",
-            field="core",
+            field="drain_core",
             value=core,
             hint=f"name one of the cores {format_cores(sorted(os.sched_getaffinity(0)))}",
         ) from error

@@ -135,7 +135,7 @@ def resume(
 
 def _check(goal: Goal) -> None:
     if goal.budget < 1:
-        raise UsageError("is not a number of runs", field="budget", value=goal.budget, hint="at least 1")
+        raise UsageError("is not a number of points", field="points", value=goal.budget, hint="at least 1")
     if not 0 < goal.half_width < 1:
         raise UsageError(
             "is not a relative half-width", field="half_width", value=goal.half_width, hint="0.03 is 3 %"

@@ -143,7 +143,7 @@ def time_program(
         "stopped; what was timed is kept",
         field="verify",
         value=str(out),
-        hint="continue with --resume instead of --run",
+        hint="continue with --resume instead of --run-out",
     )
     # Of two arms the advised one first: which one begins is as it always was for a seed.
     turns = list(interleaved((1, 0), repetitions, seed, mirrored=True))
@@ -173,7 +173,7 @@ def _known(lines: Sequence[Timed]) -> str:
 
 def _same(advice: Advice, out: Path) -> None:
     """Refuses to go on with a check of something else."""
-    hint = "start anew: --run RUN"
+    hint = "start anew: --run-out RUN"
     stored = msgspec.structs.replace(ADVICE_FORMAT, name="resume", hint=hint).read(out / ADVICE)
     both = [(item.job, item.now.setup, compared_with(item).setup) for item in (stored, advice)]
     if both[0] != both[1]:

@@ -317,7 +317,7 @@ def _resumed_by_verify() -> Iterator[None]:
             stopped.message,
             field="verify",
             value=stopped.value,
-            hint="continue with the same command and --resume instead of --run",
+            hint="continue with the same command and --resume instead of --run-out",
         ) from stopped
 
 
@@ -332,7 +332,7 @@ def verify_again(
             "measures other points than this advice is checked by",
             field="resume",
             value=str(path),
-            hint="start anew: --run RUN",
+            hint="start anew: --run-out RUN",
         )
     with _resumed_by_verify():
         folder, results = resume(path, tell, source=source)

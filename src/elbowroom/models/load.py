@@ -17,6 +17,7 @@ from elbowroom import display
 from elbowroom.documents import TomlFormat
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import MeasuredStreams, Shape, Situation
+from elbowroom.quantities import parse_mb_per_s
 from elbowroom.stats.interval import Interval
 
 NORMAL_90 = 1.6448536269514722
@@ -279,11 +280,11 @@ def parse_group(text: str, intensity: float) -> Computing:
 
 
 def parse_copy(text: str) -> Copy:
-    """`12000@0`: a copy that alone reaches 12000 MB/s from or to node 0."""
+    """`12000@0` or `12GB/s@0`: a copy that alone reaches 12000 MB/s from or to node 0."""
     demand, _, node = text.partition("@")
     try:
-        return Copy(node=int(node), demand=float(demand))
-    except ValueError as error:
+        return Copy(node=int(node), demand=parse_mb_per_s(demand, "copy"))
+    except (ValueError, UsageError) as error:
         raise UsageError(
-            "is not a copy", field="copy", value=text, hint="write MB/s@NODE, for instance 12000@0"
+            "is not a copy", field="copy", value=text, hint="write RATE@NODE, for instance 12GB/s@0"
         ) from error

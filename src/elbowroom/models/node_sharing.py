@@ -209,7 +209,7 @@ def check_flow(document: Document) -> None:
             "has no FLOW part, which needs more runs",
             field="model",
             value=document.machine.name,
-            hint="elbowroom colocate calibrate RUN -o M.json",
+            hint="elbowroom colocate fit RUN -o M.json",
         )
 
 

@@ -98,7 +98,7 @@ class FittedModel:
             raise UsageError(
                 f"is only valid for the threshold model, not for {kind.name}",
                 field="faithful",
-                hint="add --model threshold, or leave it out",
+                hint="add --model-kind threshold, or leave it out",
             )
         self.document, self.name, self.faithful = document, kind.name, faithful
         self.model: ContentionModel = kind.model(document, faithful=faithful)

@@ -81,7 +81,7 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
     )
     virtual_refusal: ClassVar[str] = (
         "a virtual machine has no MPI whose calls could progress: overlap is measured on a real one, and "
-        "predicted by `elbowroom overlap`"
+        "predicted by `elbowroom predict-step`"
     )
     payload: ClassVar[type[Payload]] = OverlapPayload
 

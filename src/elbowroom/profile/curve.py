@@ -128,7 +128,7 @@ class CalibrationRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfileCalibration(msgspec.Struct, frozen=True, kw_only=True):
-    """What `profile calibrate` prints and writes: the measured rows, and the curve that estimates of network
+    """What `nic measure` prints and writes: the measured rows, and the curve that estimates of network
     time rest on; null where all ranks are on one node.
     """
 
@@ -145,7 +145,7 @@ CALIBRATION = DocumentFormat(
     schema="elbowroom/nic-calibration",
     version=1,
     name="calibration",
-    hint="name a file that `profile calibrate -o` wrote",
+    hint="name a file that `nic measure -o` wrote",
 )
 
 MEGA = 1e6
@@ -217,5 +217,5 @@ def load_curve(file: str | Path) -> NicCurve:
 
 
 def load_calibration(file: str | Path) -> ProfileCalibration:
-    """From the file of `profile calibrate -o`; UsageError where it is none."""
+    """From the file of `nic measure -o`; UsageError where it is none."""
     return CALIBRATION.read(Path(file))

@@ -64,7 +64,7 @@ def profiled_steps(
             "has steps that compute nothing outside MPI",
             field="profile",
             value=str(directory),
-            hint="if other threads compute, say so: --communication-threads",
+            hint="if other threads compute, say so: --other-threads-compute",
         )
     return ProfiledSteps(analysis, steps, summarise(analysis).overlap, inside, read.hosts)
 

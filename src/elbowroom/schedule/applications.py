@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from elbowroom.documents import TomlFormat
 from elbowroom.errors import MachineError, UsageError
-from elbowroom.quantities import parse_size
+from elbowroom.quantities import parse_bandwidth
 
 Mode = Literal["exclusive", "half", "shared"]
 
@@ -44,7 +44,7 @@ class NicTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def rate(self) -> float:
         """Bandwidth in B/s; UsageError where it is none."""
-        return float(parse_size(self.bandwidth.strip().removesuffix("/s"), "nic.bandwidth"))
+        return parse_bandwidth(self.bandwidth, "nic.bandwidth")
 
 
 class Application(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -44,8 +44,10 @@ class Advise(Verb):
 
     source: str = argument(metavar="M.json|NAME")
     job: str = option("The job and its choices (`elbowroom help advise`).", "JOB.toml", required=True)
-    model_name: str | None = option(
-        "Default: flow if it was fitted; threshold for a published machine.", spelled="--model", type=MODEL
+    model_kind: str | None = option(
+        "Kind of model; default: flow if it was fitted, threshold for a published machine.",
+        type=MODEL,
+        formerly="--model",
     )
     collectives: str | None = option(
         "Run of the plan `collectives`: how long the job's collective takes each way.", "RUN"
@@ -54,7 +56,12 @@ class Advise(Verb):
         Output(), "Write the advice (.json), the contention map (.svg, .png), or NCCL tuning (.conf)."
     )
     verify: bool = option("Then measure the present and the advised setup.")
-    run: str | None = option("With --verify: folder of the measurements; never overwritten.", "RUN")
+    run: str | None = option(
+        "With --verify: folder of the measurements; never overwritten.",
+        "RUN",
+        spelled="--run-out",
+        formerly="--run",
+    )
     resume: str | None = option("With --verify: continue measurements that were stopped.", "RUN")
     repeat: int | None = option("With --verify: repetitions of each setup; default 9.", "N", type=REPEAT)
     virtual: Virtual = included(
@@ -103,7 +110,7 @@ class Advise(Verb):
         if job is not None:
             return advise_gpu(self.source, job)
         run = None if self.collectives is None else open(self.collectives)
-        return advise(self.source, self.job, name=self.model_name, collectives=run)
+        return advise(self.source, self.job, name=self.model_kind, collectives=run)
 
     def print(self, result: Advice | GpuAdvice) -> None:
         """The advice, and the name of its file."""
@@ -114,7 +121,7 @@ class Advise(Verb):
     def _check(self, accelerator: bool) -> None:
         """UsageError for options that do not go together, or not with a job of an accelerator."""
         if accelerator:
-            names = ("model_name", "collectives", "verify", *self._of_verification)
+            names = ("model_kind", "collectives", "verify", *self._of_verification)
             self._refuse(names, "does not apply to accelerator jobs", "leave it out")
             _check_out(self.out, (".json", *TUNER), "a file for NCCL's tuner (.conf, .csv)")
             return

@@ -53,9 +53,7 @@ class BenchBroadcasts(Verb):
     saves = True
 
     ranks: int | None = option("Default: one for each core, 2 at least.", "N", type=click.IntRange(min=2))
-    sizes: tuple[int, ...] = option(
-        "Bytes of the data.", "LIST", default="4B,64KiB,1MiB", parse=_sizes, positional=True
-    )
+    sizes: tuple[int, ...] = option("Bytes of the data.", "S,S", default="4B,64KiB,1MiB", positional=True)
     recipients: tuple[int, ...] | None = option(
         "How many ranks receive: 1,3,7; default: all but the root.", "LIST", parse=parse_cores
     )
@@ -66,9 +64,7 @@ class BenchBroadcasts(Verb):
         parse=_words,
         positional=True,
     )
-    segment: int | None = option(
-        "Segments that ranks forward one by one; default: whole.", "SIZE", parse=parse_size
-    )
+    segment: int | None = option("Segments that ranks forward one by one; default: whole.", "SIZE")
     repeat: int = option("Repetitions.", "N", default=15, type=REPEAT)
     rising: bool = option("Priorities rise with the rank (thesis, Fig. 4.5).")
     launching: Launching = included(Launching, own={"launcher": launcher_help()})

@@ -26,9 +26,9 @@ from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.files import read_document
 from elbowroom.launch import build
-from elbowroom.quantities import format_size, number, parse_bandwidth, parse_size
+from elbowroom.quantities import format_size, number, parse_bandwidth
 from elbowroom.verbs.declaration import Options, Verb, included, option
-from elbowroom.verbs.run_options import out_option, parse_sizes
+from elbowroom.verbs.run_options import out_option
 
 if TYPE_CHECKING:
     from elbowroom.broadcast.network import Network, NetworkDocument
@@ -53,33 +53,34 @@ WORTH = 0.98
 class NetworkOptions(Options):
     """A simulated network."""
 
-    bandwidth: str | None = option(
+    bandwidth: float | None = option(
         f"Bandwidth of each node's link in each direction; default: {BANDWIDTH}.", "RATE"
     )
-    latency: str | None = option(f"Latency of each node's link; default: {LATENCY}.", "TIME")
-    overhead: str | None = option(
-        "Time of a rank for each message that it sends or receives; default: none.", "TIME"
+    latency: float | None = option(
+        f"Latency of each node's link; default: {LATENCY}.", "TIME", parse=parse_latency
+    )
+    overhead: float | None = option(
+        "Time of a rank for each message that it sends or receives; default: none.",
+        "TIME",
+        parse=parse_latency,
     )
 
     def network(self, overhead: str | None = None) -> Network:
         """The network; `overhead`: its default."""
         from elbowroom.broadcast.network import Network
 
-        overhead = self.overhead or overhead
+        given = overhead if self.overhead is None else self.overhead
         return Network(
-            bandwidth=parse_bandwidth(self.bandwidth or BANDWIDTH, "bandwidth"),
-            latency=parse_latency(self.latency or LATENCY, "latency"),
-            overhead=0.0 if overhead is None else parse_latency(overhead, "overhead"),
+            bandwidth=parse_bandwidth(BANDWIDTH if self.bandwidth is None else self.bandwidth, "bandwidth"),
+            latency=parse_latency(LATENCY if self.latency is None else self.latency, "latency"),
+            overhead=0.0 if given is None else parse_latency(given, "overhead"),
         )
 
     def refuse_beside(self, where: str) -> None:
         """UsageError where one of these is given beside the option `where`, which names a file of them."""
         for name in ("bandwidth", "latency", "overhead"):
-            value = getattr(self, name)
-            if value is not None:
-                raise UsageError(
-                    f"cannot be combined with --{where}", field=name, value=value, hint="leave one out"
-                )
+            if getattr(self, name) is not None:
+                raise UsageError(f"cannot be combined with --{where}", field=name, hint="leave one out")
 
 
 class SimulateBroadcast(Verb):
@@ -93,17 +94,17 @@ class SimulateBroadcast(Verb):
 
     recipients: int | None = option("Ranks that receive; default: 38.")
     nodes: int | None = option("The same, with the root among them.")
-    size: int = option("Bytes of the data.", "SIZE", default="429KiB", parse=parse_size)
+    size: int = option("Bytes of the data.", "SIZE", default="429KiB")
     links: NetworkOptions = included(NetworkOptions)
     network: Path | str | None = option(
         "Bandwidth, latency and overhead, from a file that `broadcast tune -o` wrote."
     )
     tree: str = option(KINDS, "KIND", default="binomial")
-    segment: int | None = option(SEGMENTS, "SIZE", parse=parse_size)
-    window: int | None = option("Bytes in flight from a rank; default: 128 KiB.", "SIZE", parse=parse_size)
+    segment: int | None = option(SEGMENTS, "SIZE")
+    window: int | None = option("Bytes in flight from a rank; default: 128 KiB.", "SIZE")
     platform: str = option("star, fat-tree, or a platform file of SimGrid.", "NAME", default="star")
     racks: int | None = option("Number of racks of the fat tree; default: 4.")
-    uplink: str | None = option(
+    uplink: float | None = option(
         "Bandwidth from each rack to the switch that joins the racks; default: 12GB/s.", "RATE"
     )
     order: str = option(
@@ -135,7 +136,7 @@ class SimulateBroadcast(Verb):
         network = self._network()
         racks: dict[str, Any] = {} if self.racks is None else {"racks": self.racks}
         if self.uplink is not None:
-            racks["uplink"] = parse_bandwidth(self.uplink, "uplink")
+            racks["uplink"] = self.uplink
         if racks and self.platform != "fat-tree":
             name = next(iter(racks))
             raise UsageError(
@@ -291,11 +292,9 @@ class TuneBroadcasts(Verb):
         },
     )
     source: Path | str | None = option(
-        "Fit the network to what `broadcast bench --json` printed.", spelled="--from"
+        "Fit the network to what `broadcast bench --json` printed.", spelled="--bench", formerly="--from"
     )
-    sizes: tuple[int, ...] = option(
-        "Sizes of the data.", "LIST", default="4,4KiB,64KiB,429KiB,4MiB,32MiB", parse=parse_sizes
-    )
+    sizes: tuple[int, ...] = option("Sizes of the data.", "S,S", default="4,4KiB,64KiB,429KiB,4MiB,32MiB")
     recipients: tuple[int, ...] = option(
         "Numbers of recipients.", "LIST", default="3,7,38,195", parse=_parse_counts
     )
@@ -308,7 +307,7 @@ class TuneBroadcasts(Verb):
         if self.source is None:
             network = self.links.network(OVERHEAD)
         else:
-            self.links.refuse_beside("from")
+            self.links.refuse_beside("bench")
             network = fit_broadcast_network(self.source)
         return tune_broadcasts(network, self.sizes, self.recipients)
 

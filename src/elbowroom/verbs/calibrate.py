@@ -33,7 +33,6 @@ from elbowroom.verbs.run_options import (
     out_option,
     place,
     seed_option,
-    share_of_percent,
     timeout_option,
 )
 from elbowroom.verbs.run_tables import machine_line
@@ -84,21 +83,24 @@ class Calibrate(Verb):
     fits = True
     resumed = "calibration"
     with_resume = (
-        "budget", "half_width", "out", "launching", "patience", "report", "seconds", "command", "tell",
+        "points", "half_width", "out", "launching", "patience", "report", "seconds", "command", "tell",
     )  # fmt: skip
 
-    budget: int = option("Measure at most this many points.", "RUNS", default=24)
+    points: int = option("Measure at most this many points.", "N", default=24, formerly="--budget")
     half_width: float = option(
         "Stop when nine of ten 90 % intervals are at most ±PERCENT.",
         "PERCENT",
         default="3.0",
-        type=float,
-        parse=share_of_percent,
     )
     out: Path | str | None = out_option(
         Output(".json", bare=True), "Default: models/NAME.json in the run folder.", "M.json"
     )
-    run: str | None = option("Folder of the run; default runs/calibrate-DATE. Never overwritten.", "RUN")
+    run: str | None = option(
+        "Folder of the run; default runs/calibrate-DATE. Never overwritten.",
+        "RUN",
+        spelled="--run-out",
+        formerly="--run",
+    )
     resume: Path | str | None = option(
         "Continue a calibration, for instance with a smaller --half-width.", "RUN", in_python=False
     )
@@ -108,8 +110,18 @@ class Calibrate(Verb):
         PlanChanges,
         only=("kernels", "sizes", "repeat", "settings", "overrides"),
         own={
-            "kernels": {"metavar": "KERNEL", "help": "Computing kernel; default: the plan's."},
-            "sizes": {"metavar": "SIZE", "help": "Message size: 64MB; default: the plan's."},
+            "kernels": {
+                "spelled": "--kernel",
+                "formerly": "--kernels",
+                "metavar": "KERNEL",
+                "help": "Computing kernel; default: the plan's.",
+            },
+            "sizes": {
+                "spelled": "--size",
+                "formerly": "--sizes",
+                "metavar": "SIZE",
+                "help": "Message size: 64MB; default: the plan's.",
+            },
         },
     )
     launching: Launching = included(Launching)
@@ -124,15 +136,15 @@ class Calibrate(Verb):
     def do(self) -> Calibrated:
         """Measures only what teaches most of `plan`, and fits every model to it.
 
-        Ends after `budget` runs (a placement with a number of computing cores each), or as soon as nine of
-        ten predictions have a 90 % interval of at most the relative `half_width`, or when no further run fits
-        into `seconds` (0: no limit). `run` names the new run folder, `out` the model's file (default:
+        Ends after `points` points (a placement with a number of computing cores each), or as soon as nine of
+        ten predictions have a 90 % interval of at most the relative `half_width`, or when no further point
+        fits into `seconds` (0: no limit). `run` names the new run folder, `out` the model's file (default:
         models/NAME.json in the run folder); the rest as of `elbowroom.run`.
         """
         from elbowroom.measure import adaptive
         from elbowroom.verbs.run_folder import Run
 
-        goal = adaptive.Goal(budget=self.budget, half_width=self.half_width, seconds=self.seconds)
+        goal = adaptive.Goal(budget=self.points, half_width=self.half_width, seconds=self.seconds)
         if self.out is not None:
             check_writable(Path(self.out))
         if self.resume is None:
@@ -190,10 +202,10 @@ class Calibrate(Verb):
         )
         points = len(prepared.expansion.points)
         yield PlannedStart(
-            what=f"at most {min(self.budget, points)} of {points} points of the plan {self.plan}, "
+            what=f"at most {min(self.points, points)} of {points} points of the plan {self.plan}, "
             f"{prepared.plan.repetitions} repetitions each",
             commands=prepared.commands,
-            seconds=prepared.seconds * min(1.0, self.budget / points),
+            seconds=prepared.seconds * min(1.0, self.points / points),
         )
 
     def document(self, result: Calibrated) -> Any:
@@ -224,7 +236,7 @@ calibrate = function_of(Calibrate)
 
 def resume_calibration(path: Path | str, **options: Any) -> Calibrated:
     """Goes on with a calibration that was stopped, or one that shall use more runs or be narrower; `options`:
-    `budget`, `half_width`, `seconds`, `out`, `patience`, `report`, `tell` and where to measure, as of
+    `points`, `half_width`, `seconds`, `out`, `patience`, `report`, `tell` and where to measure, as of
     `calibrate`.
     """
     result: Calibrated = request_of(Calibrate, {"resume": path, **options}).do()
@@ -422,7 +434,7 @@ def measure_model(
 
 
 def _calibrated(folder: Path, size: int, budget: float, tell: Callable[[str], object]) -> Run:
-    goal: dict[str, Any] = {"budget": BUDGET, "half_width": HALF_WIDTH, "seconds": budget, "report": False}
+    goal: dict[str, Any] = {"points": BUDGET, "half_width": HALF_WIDTH, "seconds": budget, "report": False}
     if (folder / "manifest.json").exists():
         return resume_calibration(folder, tell=tell, **goal).run
     done: Run = calibrate(run=str(folder), overrides=Overrides(sizes=(size,)), tell=tell, **goal).run

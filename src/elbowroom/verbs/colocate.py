@@ -16,6 +16,7 @@ from elbowroom.draw import files
 from elbowroom.draw.figure import Figure
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
+from elbowroom.quantities import parse_percent
 from elbowroom.schedule.jobs import Jobs, parse_jobs
 from elbowroom.verbs.declaration import Verb, argument, option
 from elbowroom.verbs.run_options import out_option
@@ -32,7 +33,13 @@ _MATRIX = "give a CSV file: a column for each measured application, a row for ea
 _HALF = "give a CSV file: applications, and their percents with half of the cores"
 _JOBS = "give a file of jobs, see `elbowroom help colocate`"
 
-_POSITIVE = click.FloatRange(min=0, min_open=True)
+
+def _parse_limit(text: str, field: str) -> float:
+    """Percents of `110` or `110 %`; UsageError where there are none."""
+    limit = 100 * parse_percent(text, field)
+    if limit <= 0:
+        raise UsageError("is not above 0", field=field, value=text, hint="for instance 110%")
+    return round(limit, 9)
 
 
 def _parse_apart(text: str, _field: str) -> tuple[Pair, ...]:
@@ -62,10 +69,10 @@ class Schedule(Verb):
         "Pairs of applications that must not share nodes.", "A:B,...", default=(), parse=_parse_apart
     )
     limit: float | None = option(
-        "Applications with a higher percentage do not share nodes.", "PERCENT", type=_POSITIVE
+        "Applications with a higher percentage do not share nodes.", "PERCENT", parse=_parse_limit
     )
-    seconds: float | None = option(
-        "Time limit of the search for a plan; default: 10.", "SECONDS", type=_POSITIVE
+    budget: float | None = option(
+        "Time for the search for a plan; default: 10s.", "TIME", formerly="--seconds"
     )
     out: Path | str | None = out_option(
         Output(".json", ".svg", ".png"), "Write pairs or plan (.json), or draw the matrix (.svg, .png)."
@@ -80,7 +87,7 @@ class Schedule(Verb):
         """The pairing, or the plan of the jobs; files are written."""
         common: dict[str, Any] = {"half": self.half, "limit": self.limit, "apart": self.apart}
         if self.jobs is None:
-            for name in ("slurm", "seconds"):
+            for name in ("slurm", "budget"):
                 value = getattr(self, name)
                 if value is not None:
                     raise UsageError(
@@ -89,7 +96,7 @@ class Schedule(Verb):
             pairing = pair_applications(self.matrix, **common)
             self._save(pairing, pairing.pairs)
             return pairing
-        plan = schedule_jobs(self.jobs, self.matrix, seconds=self.seconds, **common)
+        plan = schedule_jobs(self.jobs, self.matrix, seconds=self.budget, **common)
         if self.slurm is not None:
             script = slurm_script(plan, self.jobs, Path(self.slurm).name)
             write_atomically(Path(self.slurm), script.encode())

@@ -1,4 +1,4 @@
-"""`elbowroom colocate measure` and `calibrate`: all pairs of some applications, and the machine's model."""
+"""`elbowroom colocate measure` and `fit`: all pairs of some applications, and the machine's model."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class MeasurePairs(Verb):
     dry_run: bool = dry_run_option("Print the commands and how many runs; start nothing.")
     timeout: float | None = timeout_option("Time limit of a run, or of two that run together; default: none.")
     seed: int = option("Seed of the order and of the starts.", default=1, type=click.IntRange(min=0))
-    curve: Path | str | None = option("NIC of the forecast, by `profile calibrate -o`.")
+    curve: Path | str | None = option("NIC of the forecast, by `nic measure -o`.")
     tell: Callable[[str], object] = chatter
 
     def do(self) -> MeasuredMatrix:
@@ -96,7 +96,7 @@ class MeasurePairs(Verb):
         the matrix, which is written there too (matrix.csv, half.csv, matrix.json).
 
         `timeout`: seconds that a run, or a pair, may take; `resume`: goes on with a measurement that was
-        stopped; `curve`: the NIC of the forecast, a file of `profile calibrate`. `tell` gets lines of
+        stopped; `curve`: the NIC of the forecast, a file of `nic measure`. `tell` gets lines of
         progress. UsageError for applications that cannot be measured, MachineError where one fails or prints
         no time. What was measured before an error or an interrupt is kept.
         """
@@ -272,7 +272,7 @@ class CalibrateForJobs(Verb):
     several arithmetic intensities: jobs that share a node compute on more cores than RUN did.
     """
 
-    name = "colocate calibrate"
+    name = "colocate fit"
 
     run: Run | Path | str = argument(metavar="RUN")
     repeat: int = option("Repetitions.", "N", default=5, type=REPEAT)

@@ -80,7 +80,7 @@ class PredictColocation(Verb):
 
     profiles: Sequence[str | Path] = argument(nargs=-1, metavar="PROFILE...")
     half: bool = option("Each job has half of its ranks on a node, on twice the nodes.")
-    curve: str | Path | None = option("NIC by `profile calibrate -o`; default: from the profiles.")
+    curve: str | Path | None = option("NIC by `nic measure -o`; default: from the profiles.")
     model: Model | str | Path | None = option(
         "FLOW model of the machine, for memory and last-level cache.", "M.json"
     )
@@ -88,7 +88,7 @@ class PredictColocation(Verb):
     cache: Sequence[str] = option(
         "What JOB reuses on a node, and how fast: cg=20MiB@30GB/s.", "JOB=SIZE@RATE"
     )
-    llc: str | None = option("Last-level cache that jobs share; default: the profiled host's.", "SIZE")
+    llc: int | str | None = option("Last-level cache that jobs share; default: the profiled host's.", "SIZE")
     seed: int = option("Seed of the offsets.", default=0, type=click.IntRange(min=0))
     out: str | Path | None = out_option(Output(".csv"), "Write it for `schedule --matrix`.", "M.csv")
     offsets: int = 32
@@ -96,7 +96,7 @@ class PredictColocation(Verb):
     def do(self) -> ForecastDocument:
         """Replays the jobs of these profiles on shared NICs, pair by pair; nothing is run.
 
-        `curve`: a file of `profile calibrate`; without it the NIC is the one that `network_intervals`
+        `curve`: a file of `nic measure`; without it the NIC is the one that `network_intervals`
         assumes. `half`: each job has half of its ranks on a node, on twice the nodes, and is compared with
         itself on all. `model`: a FLOW model of the machine, for memory and last-level cache; `memory`
         (`job=6.2GB/s`) and `cache` (`job=20MiB@30GB/s`) state what counters do not say, `llc` the size of the
@@ -163,14 +163,14 @@ def _interval(slowdown: Slowdown) -> str:
 
 
 def _check_options(
-    model: Model | str | Path | None, memory: Sequence[str], cache: Sequence[str], llc: str | None
+    model: Model | str | Path | None, memory: Sequence[str], cache: Sequence[str], llc: int | str | None
 ) -> None:
     for field, value in (("memory", memory), ("cache", cache), ("llc", llc)):
         if value and model is None:
             raise UsageError(
                 "is only used with a model of the machine",
                 field=field,
-                value=value if isinstance(value, str) else value[0],
+                value=value if isinstance(value, str | int) else value[0],
                 hint="add --model M.json",
             )
 

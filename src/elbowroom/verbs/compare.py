@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from elbowroom.cli.console import print_wrapped, styled
 from elbowroom.cli.tables import ShownTable, new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.frames import Frame, frame
-from elbowroom.quantities import number
+from elbowroom.quantities import number, parse_percent
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
 if TYPE_CHECKING:
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 
 def _parse_percent(text: str, field: str) -> float:
     """The share that `5%` or `5` says. UsageError where it says none."""
-    number = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?%?", text)
-    value = float(number[1]) / 100 if number else -1.0
+    value = parse_percent(text, field)
     if not 0 <= value < 1:
         raise UsageError("is not a percentage", field=field, value=text, hint="0 to less than 100, as in 5%")
     return value

@@ -22,6 +22,15 @@ from elbowroom.cli.console import print_json
 from elbowroom.cli.options import NOISY, Command, json_option
 from elbowroom.cli.tables import rows_limited, rows_option
 from elbowroom.errors import UsageError
+from elbowroom.quantities import (
+    parse_bandwidth,
+    parse_duration,
+    parse_mb_per_s,
+    parse_percent,
+    parse_share,
+    parse_size,
+    parse_sizes,
+)
 from elbowroom.verbs.saving import save
 
 if TYPE_CHECKING:
@@ -29,6 +38,16 @@ if TYPE_CHECKING:
 
 _DECLARED, _INCLUDED = "declared", "included"
 _PLAIN_TYPES = {"int": int, "float": float}
+QUANTITIES: dict[str, Callable[[Any, str], Any]] = {
+    "SIZE": parse_size,
+    "S,S": parse_sizes,
+    "TIME": parse_duration,
+    "RATE": parse_bandwidth,
+    "MB/s": parse_mb_per_s,
+    "SHARE": parse_share,
+    "PERCENT": parse_percent,
+}
+"""What reads an option with this metavar, unless it has a `parse` of its own."""
 _METAVARS = {"int": "N", "Path | str": "FILE", "str | Path": "FILE"}
 """By annotation, where the declaration has no type of click and no metavar."""
 
@@ -53,6 +72,8 @@ class Declared:
     """Whether the Python function takes its items as arguments: `compare(a, b, c)`."""
     in_python: bool = True
     """Whether the Python function has it."""
+    formerly: str = ""
+    """What it was called, `--old`, or several names with blanks: still accepted, with a hint."""
 
     def parameter(self, name: str) -> click.Parameter:
         """The click parameter of a field of this name."""
@@ -60,6 +81,11 @@ class Declared:
         if self.kind is click.Option:
             words += self.spellings or (f"--{name.replace('_', '-')}",)
         return self.kind(words, **self.settings)
+
+    def renamed(self, name: str) -> dict[str, str]:
+        """The present name of each former one, as typed, for a field of this name."""
+        now = max(self.spellings, key=len, default=f"--{name.replace('_', '-')}")
+        return dict.fromkeys(self.formerly.split(), now)
 
     def typed(self, name: str) -> str:
         """The name of a field of this name in errors, as the command line calls it: `comp_cores`."""
@@ -109,23 +135,26 @@ class Declared:
         return implied
 
 
-_RULES = {"parse", "only_with", "positional", "spread", "in_python"}
+_RULES = {"parse", "only_with", "positional", "spread", "in_python", "formerly"}
 
 
 def option(
     help: str = "", metavar: str | None = None, *, spelled: str = "", default: Any = None, **settings: Any
 ) -> Any:
     """A field that is an option; `spelled`: as typed, `-o --out` (default: its name behind `--`); `settings`:
-    click's, and `parse`, `only_with`, `positional`, `in_python` (see Declared).
+    click's, and `parse`, `only_with`, `positional`, `in_python`, `formerly` (see Declared).
 
-    What is not given follows from the annotation: type and metavar of a number, a file or a Literal without
-    metavar (its choices); the default of a flag, and of a tuple, which is an option that may be repeated. The
-    default True declares a flag that sets False: `--no-report`. `--help` prints a default that is not None,
-    unless the help itself has it or `show_default` is false; text is parsed as if it was typed.
+    The metavars of QUANTITIES say how units are read. What is not given follows from the annotation: type and
+    metavar of a number, a file or a Literal without metavar (its choices); the default of a flag, and of a
+    tuple, which is an option that may be repeated. The default True declares a flag that sets False:
+    `--no-report`. `--help` prints a default that is not None, unless the help itself has it or `show_default`
+    is false; text is parsed as if it was typed.
     """
     settings["help"] = help or None
     if metavar is not None:
         settings["metavar"] = metavar
+    if metavar in QUANTITIES:
+        settings.setdefault("parse", QUANTITIES[metavar])
     return _declared(click.Option, default, settings, tuple(spelled.split()))
 
 
@@ -163,7 +192,7 @@ def included(
 ) -> Any:
     """A field that holds options which several commands have; the command and the Python function have them
     as their own. `only`: not all of them; `rules`: of all of them (`only_with`); `own`:
-    rules and click's keywords (`help`) of single ones.
+    rules, `spelled` and click's keywords (`help`) of single ones.
     """
     part = _Included(options, tuple(only), dict(own or {}), rules)
     return dataclasses.field(default_factory=options, metadata={_INCLUDED: part})
@@ -186,6 +215,8 @@ class _Included(NamedTuple):
             if declared is not None:
                 own = dict(self.own.get(member.name, {}))
                 rules = self.rules | {name: own.pop(name) for name in _RULES & set(own)}
+                if spelled := own.pop("spelled", None):
+                    rules["spellings"] = tuple(spelled.split())
                 declared = dataclasses.replace(declared, settings={**declared.settings, **own}, **rules)
             yield member._replace(declared=declared, holder=holder)
 
@@ -453,6 +484,9 @@ def command_of(verb: type[Verb]) -> click.Command:
         callback=call,
         params=[declared.parameter(member.name) for member, declared in shown],
         help=inspect.getdoc(verb),
+        renamed={
+            old: new for member, declared in shown for old, new in declared.renamed(member.name).items()
+        },
     )
     command = rows_option(command) if verb.has_tables else command
     return json_option(command) if verb.has_document else command

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from elbowroom.cli.console import print_all, print_json, print_list, print_wrapped
-from elbowroom.cli.options import DURATION, NOISY, Output
+from elbowroom.cli.options import NOISY, Output
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.launch.processes import one_thread
-from elbowroom.quantities import format_size, parse_duration, percent, plural, short_time
+from elbowroom.quantities import format_size, percent, plural, short_time
 from elbowroom.verbs.advise_tables import print_advice, print_compared
 from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, included, option
 from elbowroom.verbs.profile import RecordProfile
@@ -58,10 +58,8 @@ class Diagnose(Verb):
         "Time for measuring a model if none exists.",
         "TIME",
         default="2min",
-        type=DURATION,
-        parse=parse_duration,
     )
-    curve: str | None = option("NIC by `profile calibrate -o`; default: from the profile.", "FILE")
+    curve: str | None = option("NIC by `nic measure -o`; default: from the profile.", "FILE")
     program: ProfiledProgram = included(ProfiledProgram)
     mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")
     dry_run: bool = dry_run_option()

@@ -432,4 +432,5 @@ def may_change(command: str, has_other_cores: bool) -> dict[str, Any]:
 def _verify_table(options: ProfiledProgram) -> dict[str, str] | None:
     if options.verify is None:
         return None
-    return {"command": options.verify, **({} if options.number is None else {"number": options.number})}
+    pattern = {} if options.metric in (None, "wall") else {"number": options.metric}
+    return {"command": options.verify, **pattern}

@@ -16,7 +16,7 @@ from elbowroom.errors import UsageError
 from elbowroom.explain.figures import figures
 from elbowroom.explain.words import kernel_text
 from elbowroom.machine.identity import HARDWARE, check_same, difference
-from elbowroom.quantities import format_size, parse_size
+from elbowroom.quantities import format_size
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 from elbowroom.verbs.run_options import out_option
 
@@ -54,7 +54,7 @@ class Explain(Verb):
     out: Path | str | None = out_option(FIGURE, "Draw a figure: .svg or .png.")
     kernel: str | None = option("Explain this kernel's losses; default: triad first.", "KERNEL")
     cores: int | None = option("Number of computing cores.", "N", type=click.IntRange(min=1))
-    size: int | None = option("Message size: 64MiB.", "SIZE", parse=parse_size)
+    size: int | None = option("Message size: 64MiB.", "SIZE")
 
     def do(self) -> Explanation:
         """How much of the loss comes from frequency, caches, memory controller, link, polling, runtime

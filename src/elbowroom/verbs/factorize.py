@@ -21,7 +21,7 @@ from elbowroom.errors import UsageError
 from elbowroom.launch import build
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.points.factorizations import parse_grid
-from elbowroom.quantities import number, parse_size
+from elbowroom.quantities import number
 from elbowroom.verbs.broadcasts import SEGMENTS, NetworkOptions
 from elbowroom.verbs.declaration import Verb, dry_run_option, included, option
 
@@ -46,8 +46,10 @@ class Factorize(Verb):
     name = "broadcast factorize"
 
     task: Literal["cholesky", "qr"] = option(default="cholesky", type=click.Choice(["cholesky", "qr"]))
-    rows: int = option("Rows of tiles.", default=40)
-    columns: int | None = option("Columns of tiles of QR's; default: as many.")
+    tile_rows: int = option("Rows of tiles.", default=40, formerly="--rows")
+    tile_columns: int | None = option(
+        "With --task qr: columns of tiles; default: as many as rows.", formerly="--columns"
+    )
     block: int | None = option("Rows of a tile; default: 320, or as in --times.")
     grid: str = option("Processes in rows and columns.", "PxQ", default="4x4")
     workers: int = option("Cores of a process.", default=8)
@@ -56,7 +58,7 @@ class Factorize(Verb):
     )
     links: NetworkOptions = included(NetworkOptions)
     tree: str = option("Tree of the broadcasts; none: without broadcasts.", "KIND", default="binomial")
-    segment: int | None = option(SEGMENTS, "SIZE", parse=parse_size)
+    segment: int | None = option(SEGMENTS, "SIZE")
     priorities: bool = option("Give all tasks the same priority.", spelled="--no-priorities", default=True)
     early: bool = option(
         "Readers start when their data are forwarded.", spelled="--wait-released", default=True
@@ -70,8 +72,8 @@ class Factorize(Verb):
         network = self.links.network()
         request = FactorizationRequest(
             task=self.task,
-            rows=self.rows,
-            columns=self.rows if self.columns is None else self.columns,
+            rows=self.tile_rows,
+            columns=self.tile_rows if self.tile_columns is None else self.tile_columns,
             grid=parse_grid(self.grid),
             times=self._times(),
             workers=self.workers,
@@ -121,7 +123,7 @@ class Factorize(Verb):
         """The size, the time and rate, and the counts."""
         document, block = result
         print_wrapped(
-            f"{self.task} of order {self.rows * block} in tiles of {block} on {self.grid} "
+            f"{self.task} of order {self.tile_rows * block} in tiles of {block} on {self.grid} "
             f"processes of {self.workers} cores, tree: {self.tree}; simulated",
             style="bold",
         )

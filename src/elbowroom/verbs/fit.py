@@ -13,7 +13,6 @@ from elbowroom.cli.options import FIGURE, Output
 from elbowroom.draw import files
 from elbowroom.errors import UsageError
 from elbowroom.models.load import LoadRow
-from elbowroom.quantities import parse_size
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 from elbowroom.verbs.model_tables import print_evaluation, print_fit, print_gpu_fit
 from elbowroom.verbs.run_options import MODEL, out_option
@@ -46,7 +45,7 @@ class Fit(Verb):
         positional=True,
     )
     kernel: str | None = option("Computing kernel, if the run has several.", "KERNEL")
-    size: int | None = option("Message size, if the run has several: 64MB.", "SIZE", parse=parse_size)
+    size: int | None = option("Message size, if the run has several: 64MB.", "SIZE")
     sms: int | None = option("Number of SMs of the accelerator, if its runs do not record it.")
     computing: Callable[[FitData], Sequence[LoadRow]] | None = None
     store_factor: StoreFactor | None = None
@@ -107,7 +106,9 @@ class Evaluate(Verb):
     out: Path | str | None = out_option(FIGURE, "Draw measured points and the model: .png or .svg.", "FIGURE")
     stacked: bool = option("With -o: stack the measured bandwidths, with the model's named points.")
     comp_node: int = option("With --stacked: NUMA node of all data.", "NODE", default=0, show_default=False)
-    model: str | None = option("With -o: model to draw; default: the best.", type=MODEL)
+    model_kind: str | None = option(
+        "With -o: kind of model to draw; default: the best.", type=MODEL, formerly="--model"
+    )
 
     def do(self) -> Evaluation:
         """The table; the figure is drawn."""
@@ -131,7 +132,7 @@ class Evaluate(Verb):
         if self.stacked:
             files.save(model.stacked(self.comp_node, run), Path(self.out))
         else:
-            save_panels(model, model.panels(model.curves(model=self.model), run), self.out)
+            save_panels(model, model.panels(model.curves(model=self.model_kind), run), self.out)
 
     def document(self, result: Evaluation) -> Any:
         """The table and the files; run and model as they were named."""

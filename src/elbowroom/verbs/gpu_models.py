@@ -53,7 +53,7 @@ def copy_of(model: Model, text: str) -> Copy:
             f"copies {word} were not measured with a buffer there",
             field="copy",
             value=text,
-            hint=f"measured nodes: {', '.join(map(str, known.nodes(word))) or 'none'}; or write MB/s@NODE",
+            hint=f"measured nodes: {', '.join(map(str, known.nodes(word))) or 'none'}; or write RATE@NODE",
         )
     return Copy(node=node, demand=known.link(word, node).value)
 

@@ -15,7 +15,7 @@ from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.plan.kernels import find
 from elbowroom.points.point import Note
-from elbowroom.quantities import format_size, number, parse_size, plural
+from elbowroom.quantities import format_size, number, plural
 from elbowroom.store.curves import KERNEL, SIZE, may_be_curves, read_curves
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
@@ -42,7 +42,7 @@ class ImportFiles(Verb):
         "Folder of the run. Never overwritten.", "RUN", spelled="-o --out", required=True, positional=True
     )
     kernel: str | None = option("Kernel of the curves; default: memset_nt.", "KERNEL")
-    size: int | None = option("Message size of the curves; default: 64MB.", "SIZE", parse=parse_size)
+    size: int | None = option("Message size of the curves; default: 64MB.", "SIZE")
     command: Sequence[str] = ()
 
     def do(self) -> Run | LoggedTables:

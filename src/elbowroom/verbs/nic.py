@@ -23,15 +23,15 @@ _MOST = click.IntRange(1, 1024)
 class EmulatedNicOptions(Options):
     """The emulated NIC behind which a command runs programs, if any."""
 
-    nic: NicSettings | str | None = option("Run behind an emulated NIC: 50MB/s (help nic).", "RATE")
+    nic: NicSettings | float | str | None = option("Run behind an emulated NIC: 50MB/s (help nic).", "RATE")
     ranks_per_node: int | None = option(_RANKS, "N", type=_MOST, in_python=False)
     nic_nodes: str | None = option(_NODES, "LIST", in_python=False)
     nic_name: str | None = option(_NAME, "NAME", in_python=False)
 
     def settings(self) -> NicSettings | None:
         """The NIC that the options describe; UsageError for values that it cannot have."""
-        if isinstance(self.nic, str):
-            return _settings(self.nic, "nic", self.ranks_per_node, self.nic_nodes, self.nic_name)
+        if isinstance(self.nic, str | float):
+            return _settings(self.nic, self.ranks_per_node, self.nic_nodes, self.nic_name)
         for field in ("ranks_per_node", "nic_nodes", "nic_name"):
             if self.nic is None and getattr(self, field) is not None:
                 raise UsageError(
@@ -44,12 +44,12 @@ class EmulatedNicOptions(Options):
 
 
 def _settings(
-    bandwidth: str, field: str, ranks_per_node: int | None, nodes: str | None, name: str | None
+    bandwidth: float | str, ranks_per_node: int | None, nodes: str | None, name: str | None
 ) -> NicSettings:
     settings = NicSettings(
-        bandwidth=parse_bandwidth(bandwidth, field),
+        bandwidth=parse_bandwidth(bandwidth, "nic"),
         ranks_per_node=ranks_per_node or 1,
-        nodes=() if nodes is None else parse_cores(nodes, "nodes"),
+        nodes=() if nodes is None else parse_cores(nodes, "nic_nodes"),
         **({} if name is None else {"name": name}),
     )
     check(settings)
@@ -67,10 +67,15 @@ class NicRun(Verb):
     has_document = False
 
     command: tuple[str, ...] = command_argument()
-    bandwidth: str = option("Bandwidth of each node's NIC in each direction: 50MB/s.", "RATE", required=True)
+    nic: float = option(
+        "Bandwidth of each node's NIC in each direction: 50MB/s.",
+        "RATE",
+        required=True,
+        formerly="--bandwidth",
+    )
     ranks_per_node: int | None = option(_RANKS, "N", type=_MOST)
-    nodes: str | None = option(_NODES, "LIST")
-    nic_name: str | None = option(_NAME, "NAME", spelled="--name")
+    nic_nodes: str | None = option(_NODES, "LIST", formerly="--nodes")
+    nic_name: str | None = option(_NAME, "NAME", formerly="--name")
     dry_run: bool = dry_run_option()
 
     def do(self) -> int:
@@ -78,7 +83,7 @@ class NicRun(Verb):
         return run_behind_nic(self.command, self._settings())
 
     def _settings(self) -> NicSettings:
-        return _settings(self.bandwidth, "bandwidth", self.ranks_per_node, self.nodes, self.nic_name)
+        return _settings(self.nic, self.ranks_per_node, self.nic_nodes, self.nic_name)
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program."""

@@ -24,7 +24,7 @@ from elbowroom.models.load import (
     Prediction,
     parse_group,
 )
-from elbowroom.quantities import format_size, number, parse_size, plural
+from elbowroom.quantities import format_size, number, plural
 from elbowroom.verbs import model_tables
 from elbowroom.verbs.declaration import Options, Verb, argument, included, option
 from elbowroom.verbs.model_tables import print_flags, shape_line, span
@@ -118,11 +118,13 @@ class Predict(Verb):
     comp_node: int | None = option("NUMA node of the computation's data.", "NODE")
     comm_node: int | None = option("NUMA node of the message buffers.", "NODE")
     everything: bool = option("Predict all placements (the default without nodes).", spelled="--all")
-    model: str | None = option(
-        "Default: flow if it was fitted; threshold for a published machine.", type=MODEL
+    model_kind: str | None = option(
+        "Kind of model; default: flow if it was fitted, threshold for a published machine.",
+        type=MODEL,
+        formerly="--model",
     )
     faithful: bool = option("Use the thesis' equations exactly as printed (threshold).")
-    size: int | None = option("Message size, if the model knows several: 1MiB.", "SIZE", parse=parse_size)
+    size: int | None = option("Message size, if the model knows several: 1MiB.", "SIZE")
     intensity: float | None = option("Arithmetic intensity of the computation, flop/B.", "I")
     direction: Direction | None = option(
         "Direction of the messages; default: receive.", type=click.Choice(["receive", "send", "both"])
@@ -130,7 +132,7 @@ class Predict(Verb):
     comm_threads: int | None = option("Number of communication threads; default: 1.", "K")
     group: tuple[str, ...] = option("N more computing cores of socket S with data on that node.", "S:N@NODE")
     copy: tuple[str, ...] = option(
-        "Copy of an accelerator, with this bandwidth; d2h@NODE: with that of its model.", "MB/s@NODE"
+        "Copy of an accelerator, with this bandwidth; d2h@NODE: with that of its model.", "RATE@NODE"
     )
     load: str | None = option("Read the load from a file (`elbowroom help predict`).", "LOAD.toml")
     device: CaseOptions = included(CaseOptions)
@@ -148,12 +150,12 @@ class Predict(Verb):
         if any(getattr(self, name) not in (None, ()) for name in BEYOND):
             model = load_model(self.source)
             load = self._load(model)
-            name = model.name(self.model)
+            name = model.name(self.model_kind)
             return PredictResult(model, name, load=model.predict_load(load, model=name))
         self._check_nodes()
         model = load_model(self.source)
         # Only the threshold model has a faithful mode: asking for that is asking for it.
-        chosen = "threshold" if self.faithful and self.model is None else self.model
+        chosen = "threshold" if self.faithful and self.model_kind is None else self.model_kind
         predictions = model.curves(
             n=self.cores,
             n_other=self.cores_other,

@@ -312,9 +312,7 @@ class ShowProfile(Verb):
     saves = True
 
     directory: Path | str = argument(metavar="P")
-    curve: Path | str | None = option(
-        "NIC by `profile calibrate -o`; default: from the profile.", positional=True
-    )
+    curve: Path | str | None = option("NIC by `nic measure -o`; default: from the profile.", positional=True)
     out: Path | str | None = option(
         "Write a page (.html), figures (.svg, .png) or the network intervals (.parquet).",
         "FILE",
@@ -324,7 +322,7 @@ class ShowProfile(Verb):
 
     def do(self) -> ShownProfile:
         """Who was on the network, how many at once, and what else the profile in this folder says. `curve`: a
-        file of `profile calibrate`; without it n senders share the highest bandwidth that the profile shows.
+        file of `nic measure`; without it n senders share the highest bandwidth that the profile shows.
 
         UsageError where it holds no profile, a damaged or newer one, or those of two jobs.
         """

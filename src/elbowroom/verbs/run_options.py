@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from elbowroom.cli.options import DURATION, REPEAT, RegistryChoice
+from elbowroom.cli.options import REPEAT, RegistryChoice
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.launch.launchers import names as launcher_names
 from elbowroom.models.registry import choices
-from elbowroom.quantities import parse_cores, parse_size
+from elbowroom.quantities import parse_cores
 from elbowroom.verbs.declaration import Options, option
 
 if TYPE_CHECKING:
@@ -26,16 +26,6 @@ _HOST = re.compile(r"[\w\[][\w.:\[\]-]*", re.ASCII)
 def split_list(text: str, _field: str = "") -> tuple[str, ...]:
     """The parts of a list with commas."""
     return tuple(word.strip() for word in text.split(","))
-
-
-def parse_sizes(text: str, field: str) -> tuple[int, ...]:
-    """Bytes of `4,64KiB`; UsageError where a part is no size."""
-    return tuple(parse_size(word, field) for word in split_list(text))
-
-
-def share_of_percent(percent: float | str, _field: str) -> float:
-    """The share that a number of percent is."""
-    return float(percent) / 100
 
 
 def parse_hosts(text: str, field: str) -> tuple[str, ...]:
@@ -70,9 +60,8 @@ def seed_option(help: str = "Seed of the order of points and of the noise.", **s
 
 
 def timeout_option(help: str = "Time limit of one repetition.", **settings: Any) -> Any:
-    """A limit of time in seconds, `patience` in Python."""
-    limit = click.FloatRange(min=0, min_open=True)
-    return option(help, "SECONDS", spelled="--timeout", type=limit, **settings)
+    """A limit of time, `patience` in Python (s)."""
+    return option(help, "TIME", spelled="--timeout", **settings)
 
 
 def node_option(help: str) -> Any:
@@ -100,17 +89,24 @@ class ProfiledProgram(Options):
     """What a user knows of a profiled program beside its profile, and how its gain is measured. `cores`: that
     compute on a node; `communication_threads`: other threads of a rank compute while its messages are
     pending; `verify`: a command with the choices in braces, whose wall time counts, or the seconds that
-    `number` matches.
+    `metric` matches.
     """
 
     name: str | None = None
     cores: int | None = option("Cores that compute on a node.", "N", type=click.IntRange(min=1))
     comp_node: int = node_option("NUMA node of the computation's data.")
     comm_node: int = node_option("NUMA node of the message buffers.")
-    communication_threads: bool = option("Other threads of a rank compute while its messages are pending.")
+    communication_threads: bool = option(
+        "Other threads of a rank compute while its messages are pending.",
+        spelled="--other-threads-compute",
+        formerly="--communication-threads",
+    )
     verify: str | None = option('Measure the gain: "./app --threads {cores}".', "CMD")
-    number: str | None = option(
-        "With --verify: finds seconds in the output; else wall time.", "REGEX", only_with="verify"
+    metric: str | None = option(
+        "With --verify: wall time (default), or a pattern that finds seconds in the output.",
+        "wall|REGEX",
+        only_with="verify",
+        formerly="--number",
     )
     repetitions: int | None = option(
         "With --verify: pairs of runs; default 9.", "N", spelled="--repeat", type=REPEAT, only_with="verify"
@@ -144,16 +140,13 @@ class PlanChanges(Options):
     comm_core: int | None = option("Core of the communication thread.", "CORE")
     comp_node: int | None = option("NUMA node of the computation's data.", "NODE")
     comm_node: int | None = option("NUMA node of the message buffers.", "NODE")
-    sizes: tuple[int, ...] | None = option(
-        "Message sizes: 4,64KiB,64MB (MB = 1e6 B, MiB = 2^20 B).", "S,S", parse=parse_sizes
-    )
+    sizes: tuple[int, ...] | None = option("Message sizes: 4,64KiB,64MB (MB = 1e6 B, MiB = 2^20 B).", "S,S")
     nodes: str | None = option("Numbers of nodes of a simulated cluster: 4,8,16.", "N,N")
     repeat: int | None = option("Repetitions of each point.", "N", type=REPEAT)
     starts: int | None = option("Start the program anew K times, each with its share of N.", "K", type=REPEAT)
     budget: float | None = option(
         "Time from the command to the report: 60s, 2min. The most informative points come first.",
         "TIME",
-        type=DURATION,
     )
     quick: bool = option("Fewer points; plans gpu and gpu-overlap.")
     settings: tuple[str, ...] = option(

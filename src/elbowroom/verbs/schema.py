@@ -96,7 +96,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "verbs.colocate_predict:ForecastDocument",
     ),
     "nic-calibration": (
-        "a calibrated NIC: what `profile calibrate` prints and writes",
+        "a calibrated NIC: what `nic measure` prints and writes",
         "profile.curve:ProfileCalibration",
     ),
     "pairing": (

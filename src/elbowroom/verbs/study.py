@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from elbowroom.cli.console import chatter, print_all, print_wrapped
-from elbowroom.cli.options import DURATION, REPEAT, completion
+from elbowroom.cli.options import REPEAT, completion
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
@@ -65,7 +65,7 @@ class StudyPaper(Verb):
         "Turbo setting during runs about frequencies.", type=click.Choice(["on", "off"])
     )
     governor: str | None = option("Set this governor during runs about frequencies.", "NAME")
-    budget: float | None = option("Time for all runs together: 30min, 4h.", "TIME", type=DURATION)
+    budget: float | None = option("Time for all runs together: 30min, 4h.", "TIME")
     launching: Launching = included(
         Launching,
         own={

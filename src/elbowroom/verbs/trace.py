@@ -17,6 +17,7 @@ from elbowroom.errors import UsageError
 from elbowroom.files import is_stdout, make_folder, write_atomically
 from elbowroom.launch import trace_reader
 from elbowroom.launch.trace_reader import Checked, Tell, read_check, read_stat
+from elbowroom.quantities import parse_time
 from elbowroom.store.exporters import exporter_of
 from elbowroom.store.exporters import names as format_names
 from elbowroom.store.folder import refuse_existing
@@ -76,21 +77,28 @@ class MergeTrace(Verb):
         required=True,
         positional=True,
     )
-    to: str | None = option(f"{', '.join(format_names())}; default: by the extension.", "FORMAT")
-    begin_s: float | None = option(
-        "With .html: start of the timeline, in seconds since the start of the trace.", "S", spelled="--from"
+    format: str | None = option(
+        f"{', '.join(format_names())}; default: by the extension.", "FORMAT", formerly="--to"
     )
-    end_s: float | None = option("With .html: end of the timeline.", "S", spelled="--until")
+    begin_s: float | None = option(
+        "With .html: start of the timeline, as a time since the start of the trace.",
+        "TIME",
+        spelled="--from",
+        parse=parse_time,
+    )
+    end_s: float | None = option(
+        "With .html: end of the timeline.", "TIME", spelled="--until", parse=parse_time
+    )
     categories: tuple[str, ...] = option("With .html: categories to show.", "C,C", parse=split_list)
     tell: Tell | None = None
 
     def do(self) -> MergeDocument:
-        """Merges the trace of all ranks into `out`, in the format `to` (store/exporters) or that of its
+        """Merges the trace of all ranks into `out`, in the format `format` (store/exporters) or that of its
         ending; `tell` hears how much of how much is done. A timeline may show a part: from `begin_s` to
         `end_s`, seconds since the start, and some `categories`; intervals that reach out of it are cut at its
         bounds. What cannot be finished leaves no file.
         """
-        exporter = exporter_of(self.out, self.to)
+        exporter = exporter_of(self.out, self.format)
         trace_reader.check_folder(self.directory)
         request = ExportRequest(
             directory=str(self.directory),
@@ -121,7 +129,7 @@ class MergeTrace(Verb):
         if not request.whole and not exporter.parts:
             raise UsageError(
                 "is merged as a whole",
-                field="to",
+                field="format",
                 value=exporter.name,
                 hint="leave --from, --until and --categories out",
             )
@@ -173,7 +181,7 @@ class CountEvents(Verb):
     directory: Path | str = argument(metavar="DIR")
     bins: int = bins_option()
     figure: Path | str | None = option(
-        "Draw a figure: .png or .svg.", "FIGURE", spelled="-o --out --figure", type=FIGURE
+        "Draw a figure: .png or .svg.", "FIGURE", spelled="-o --out", formerly="--figure", type=FIGURE
     )
 
     def do(self) -> Stat:
@@ -244,7 +252,7 @@ class ShowActivity(Verb):
     directory: Path | str = argument(metavar="DIR")
     bins: int = bins_option()
     figure: Path | str | None = option(
-        "Draw figures: .png or .svg.", "FIGURE", spelled="-o --out --figure", type=FIGURE
+        "Draw figures: .png or .svg.", "FIGURE", spelled="-o --out", formerly="--figure", type=FIGURE
     )
     tables: Path | str | None = option("Write tasks.parquet and communications.parquet there.", "FOLDER")
     tell: Tell | None = None
@@ -354,7 +362,8 @@ class CompareClocks(Verb):
     report: Path | str | None = option(
         "Write a page with offsets, drifts and error bounds over time.",
         "FILE.html",
-        spelled="-o --out --report",
+        spelled="-o --out",
+        formerly="--report",
         type=Output(".html", ".htm", bare=True),
     )
 

@@ -28,7 +28,7 @@ from elbowroom.verbs.declaration import (
     included,
     option,
 )
-from elbowroom.verbs.run_options import out_option, share_of_percent, split_list
+from elbowroom.verbs.run_options import out_option, split_list
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
@@ -82,9 +82,7 @@ class MeasureOverhead(Verb):
         "Numbers of threads; replace {threads} in CMD.", "N,N", parse=parse_cores
     )
     compared: MetricOptions = included(MetricOptions)
-    limit: float = option(
-        "Largest overhead that is acceptable.", "PERCENT", default="5.0", type=float, parse=share_of_percent
-    )
+    limit: float = option("Largest overhead that is acceptable.", "PERCENT", default="5.0")
     buffer: int | str = option("As in `record`.", "SIZE", default="4MiB")
     recorder: Recorder = included(Recorder)
     seed: int = _seed_option()

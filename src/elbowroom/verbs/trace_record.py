@@ -22,7 +22,7 @@ from elbowroom.files import make_folder
 from elbowroom.launch import build, recorder, trace_reader
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.launch.recorder import ADAPTERS, CLOCKS, POLICIES, Adapter, Policy, RecordedCommand, TraceClock
-from elbowroom.quantities import number, parse_size, rounded_size
+from elbowroom.quantities import number, parse_size, parse_time, rounded_size
 from elbowroom.trace.documents import Stat, TraceCheck
 from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, function_of, option
 from elbowroom.verbs.run_options import split_list
@@ -96,11 +96,14 @@ class RecordTrace(Verb):
     policy: Policy = option(
         "What to do when a buffer is full: stop, overwrite, drain, grow or flush.", "NAME", default="stop"
     )
-    core: int | None = option("Core of the thread that drains the buffers.")
+    core: int | None = option(
+        "Core of the thread that drains the buffers.", spelled="--drain-core", formerly="--core"
+    )
     sync_seconds: float | None = option(
         "Compare the clocks again at a barrier after this time; 0: only at start and end; default: 10.",
-        "SECONDS",
+        "TIME",
         spelled="--sync",
+        parse=parse_time,
     )
     clock: TraceClock = option(
         "best, or monotonic: CLOCK_MONOTONIC, compared once, as a reference.", "NAME", default="best"
@@ -251,7 +254,10 @@ def _policy(policy: Policy, core: int | None) -> Policy:
         )
     if core is not None and policy != "drain":
         raise UsageError(
-            "is the draining thread's", field="core", value=core, hint="leave it out, or give --policy drain"
+            "is the draining thread's",
+            field="drain_core",
+            value=core,
+            hint="leave it out, or give --policy drain",
         )
     return policy
 

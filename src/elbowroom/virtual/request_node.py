@@ -123,7 +123,7 @@ def _value(name: str, text: str) -> Any:
             "no such parameter of a node",
             field="set",
             value=name,
-            hint=f"{hint}`elbowroom simulate --machine NAME --parameters` lists them",
+            hint=f"{hint}`elbowroom simulate-memory --machine NAME --parameters` lists them",
         )
     if name == "arbitration":
         if text not in ARBITRATIONS:

@@ -51,7 +51,7 @@ def test_a_virtual_machine_confirms_what_its_own_model_advises(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     job, run = job_file(tmp_path / "job.toml"), tmp_path / "run"
-    words = ["advise", "henri", "--job", str(job), "--verify", "--machine", "henri", "--run", str(run)]
+    words = ["advise", "henri", "--job", str(job), "--verify", "--machine", "henri", "--run-out", str(run)]
     code = cli.run([*words, "--noise", "0.001", "--repeat", "5", "--json"])
     result = json.loads(capfd.readouterr().out)
     assert code == 0
@@ -240,7 +240,7 @@ def test_a_wrong_advice_is_told_as_such(tmp_path: Path, capfd: pytest.CaptureFix
     verify = program(tmp_path, text, number=r"step (\S+) s")
     job = job_file(tmp_path / "job.toml", verify=verify)
     words = ["advise", "henri", "--job", str(job), "--verify", "--repeat", "5"]
-    code = cli.run([*words, "--run", str(tmp_path / "t")])
+    code = cli.run([*words, "--run-out", str(tmp_path / "t")])
     out = " ".join(capfd.readouterr().out.split())
     assert code == 0
     assert "The advice was wrong: the advised setup costs 100.0 %" in out
@@ -302,7 +302,7 @@ def test_a_command_that_cannot_be_run_is_refused(tmp_path: Path, command: str, s
         api.verify_advice(given, HENRI, repetitions=1, run=tmp_path / "t", tell=lambda _: None)
 
 
-@pytest.mark.parametrize("option", ["--machine=henri", "--repeat=3", "--run=r", "--resume=r"])
+@pytest.mark.parametrize("option", ["--machine=henri", "--repeat=3", "--run-out=r", "--resume=r"])
 def test_options_of_the_check_go_with_verify_only(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], option: str
 ) -> None:

@@ -214,10 +214,10 @@ def test_a_killed_program_gives_a_labelled_partial_result(tmp_path: Path) -> Non
 
 def test_only_what_the_command_can_be_run_with_may_change(tmp_path: Path) -> None:
     found = profiled_steps(profile_of(tmp_path / "p"))
-    options = ProfiledProgram(verify="./app --threads {cores} --overlap {overlap}", number="(\\S+) s")
+    options = ProfiledProgram(verify="./app --threads {cores} --overlap {overlap}", metric="(\\S+) s")
     job = job_of_profile(found, options, api.load_model("henri")).data
     assert job["may"] == {"cores": "every", "overlap": [True, False]}
-    assert job["verify"] == {"command": options.verify, "number": options.number}
+    assert job["verify"] == {"command": options.verify, "number": options.metric}
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_several_hosts_need_a_model_that_was_measured_between_them(
     [
         ([], "no command is given"),
         (["--profile", "p", "--", "true"], "a command and a profile are given"),
-        (["--profile", "p", "--number", "(x)"], "is only valid with --verify"),
+        (["--profile", "p", "--metric", "(x)"], "is only valid with --verify"),
         (["--profile", "p", "--mpi", "/opt"], "is only valid with a command"),
         (["--", "true"], "starts no MPI launcher"),
     ],

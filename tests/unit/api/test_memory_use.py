@@ -143,7 +143,7 @@ def test_demands_without_a_model_are_refused(tmp_path: Path, option: str) -> Non
 def test_a_model_without_flow_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no FLOW part") as error:
         forecast_colocation([computing(tmp_path / "a")], model="henri")
-    assert "colocate calibrate" in error.value.hint
+    assert "colocate fit" in error.value.hint
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_rates_are_sizes_per_second(text: str, rate: float) -> None:
 
 @pytest.mark.parametrize("text", ["6.2GB", "-1GB/s", "fast", "/s", "nan/s", "1GB/h"])
 def test_what_is_no_rate_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a rate"):
+    with pytest.raises(UsageError, match="is not a bandwidth"):
         parse_rate(text, "memory", "write it")
 
 

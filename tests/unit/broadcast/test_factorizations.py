@@ -79,7 +79,7 @@ def test_trees_are_faster_than_single_messages_where_each_column_goes_to_all_pro
     ("field", "others"),
     [
         ("rows", {"rows": 0}),
-        ("columns", {"columns": 13}),
+        ("tile_columns", {"columns": 13}),
         ("grid", {"grid": (40, 40)}),
         ("tree", {"tree": "oak"}),
         ("workers", {"workers": 0}),
@@ -105,7 +105,7 @@ def test_a_kernel_without_a_time_is_refused(tmp_path: Path) -> None:
 def test_the_command_prints_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "times.json"
     file.write_bytes(msgspec.json.encode(TIMES))
-    words = ["--rows", "6", "--grid", "2x2", "--times", str(file), "--tree", "two", "--json"]
+    words = ["--tile-rows", "6", "--grid", "2x2", "--times", str(file), "--tree", "two", "--json"]
     assert cli.run(["broadcast", "factorize", *words]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "elbowroom/factorization"

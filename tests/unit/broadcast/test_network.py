@@ -115,9 +115,18 @@ def test_rows_of_the_benchmark_are_fitted_by_the_command(
         for one in measured(PLANTED)
     ]  # fmt: skip
     (tmp_path / "bench.json").write_text(json.dumps(rows))
-    words = ["broadcast", "tune", "--sizes", "4", "--recipients", "3", "--from", str(tmp_path / "bench.json")]
+    words = [
+        "broadcast",
+        "tune",
+        "--sizes",
+        "4",
+        "--recipients",
+        "3",
+        "--bench",
+        str(tmp_path / "bench.json"),
+    ]
     assert cli.run([*words, "--json"]) == 0
     network = json.loads(capfd.readouterr().out)["network"]
     assert network["bandwidth"] == pytest.approx(7e9, rel=0.05)
     assert cli.run([*words, "--latency", "1us"]) == 2
-    assert "latency '1us': cannot be combined with --from" in capfd.readouterr().err
+    assert "latency: cannot be combined with --bench" in capfd.readouterr().err

@@ -127,7 +127,7 @@ def test_a_word_of_other_tools_names_the_command_that_does_it(
     ("words", "meant"),
     [
         (["trace", "true", "-x"], "elbowroom trace record -- true …"),
-        (["nic", "true"], "elbowroom nic run --bandwidth RATE -- true …"),
+        (["nic", "true"], "elbowroom nic run --nic RATE -- true …"),
         (["trace", "recrod"], "did you mean 'record'"),
         (["tracee"], "did you mean 'trace'"),
     ],

@@ -24,9 +24,9 @@ WITHOUT = {
     "doctor": "looks at the machine for a second",
     "show": "reads", "compare": "reads", "report": "reads", "export": "reads", "plans": "reads",
     "explain": "reads", "list": "reads", "machine list": "reads", "machine show": "reads",
-    "machine from-run": "reads", "overlap": "computes", "import": "reads",
+    "machine from-run": "reads", "predict-step": "computes", "import": "reads",
     "fit": "computes", "evaluate": "computes", "predict": "computes", "schema": "reads", "help": "reads",
-    "completion": "reads", "manual": "reads", "simulate": "simulates", "colocate schedule": "computes",
+    "completion": "reads", "manual": "reads", "simulate-memory": "simulates", "colocate schedule": "computes",
     "colocate predict": "computes", "broadcast simulate": "simulates",
     "broadcast tune": "computes", "profile show": "reads", "profile what-if": "computes",
     "trace merge": "reads", "trace stat": "reads", "trace activity": "reads", "trace check": "reads",
@@ -84,12 +84,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COMMANDS = {
     "profile record -- mpirun -n 2 ls": ("recorder's libraries", "the program, with the profiler"),
     "profile --nic 50MB/s -- mpirun -n 2 ls": ("nic", "the program, with the profiler"),
-    "profile calibrate --ranks 2": ("network-bench", "13 cases, 5 repetitions each"),
-    "profile calibrate --ranks 2 --nic 50MB/s --sizes 4": ("nic", "repetitions each"),
+    "nic measure --ranks 2": ("network-bench", "13 cases, 5 repetitions each"),
+    "nic measure --ranks 2 --nic 50MB/s --sizes 4": ("nic", "repetitions each"),
     "trace record -- mpirun -n 2 ls": ("recorder's libraries", "the program, with the recorder"),
     "trace overhead --repeat 5 --adapters omp -- ls": ("trace-reader", "without a recorder"),
     "trace flushes --repeat 5 --adapters omp -- ls": ("trace-reader", "recorded with flushes"),
-    "nic run --bandwidth 50MB/s -- mpirun -n 2 ls": ("nic", "behind the NIC"),
+    "nic run --nic 50MB/s -- mpirun -n 2 ls": ("nic", "behind the NIC"),
     "broadcast bench --ranks 2": ("broadcast-bench", "12 cases, 180 repetitions"),
     "broadcast factorize": ("factorizations-inline", "the kernels of a factorization"),
     "calibrate": ("the probe", "points of the plan model"),
@@ -165,5 +165,5 @@ def test_a_run_that_no_model_can_be_fitted_to_is_refused_before_anything_is_meas
     shutil.copytree(Path(__file__).parents[2] / "data" / "quick", place / "r")
     journal = place / "r" / "samples.jsonl"
     journal.write_text(journal.read_text().splitlines(keepends=True)[0])
-    assert cli.run(["colocate", "calibrate", "r", *more]) == 2
+    assert cli.run(["colocate", "fit", "r", *more]) == 2
     assert "run: no point has bandwidths alone and together" in capfd.readouterr().err

@@ -85,7 +85,7 @@ def test_the_split_has_the_measured_rate_of_the_accelerator(capfd: Any, tmp_path
     path = tmp_path / "M.json"
     ran_triad = msgspec.structs.replace(whole.calibration, kernel="triad")
     write_model(path, msgspec.structs.replace(whole, calibration=ran_triad, gpu=two_node_part()))
-    step = ("overlap", str(path), "--cores", "8", "--comp-node", "0", "--comm-node", "0",
+    step = ("predict-step", str(path), "--cores", "8", "--comp-node", "0", "--comm-node", "0",
             "--comp-bytes", "100GB", "--comm-bytes", "1GB", "--json")  # fmt: skip
     measured = json.loads(printed(capfd, *step, "--split"))
     given = json.loads(printed(capfd, *step, "--p-acc", "3991000"))

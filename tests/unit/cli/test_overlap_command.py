@@ -1,4 +1,4 @@
-"""`elbowroom overlap` with numbers and with tables of steps: results, figures, refusals."""
+"""`elbowroom predict-step` with numbers and with tables of steps: results, figures, refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLE_II = (124.765, 63.892, 32.490, 16.302, 7.641, 3.532, 1.753)
 
 
 def asked(capfd: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, Any]:
-    assert cli.run(["overlap", *words, "--json"]) == code
+    assert cli.run(["predict-step", *words, "--json"]) == code
     found: dict[str, Any] = json.loads(capfd.readouterr().out)
     return found
 
@@ -95,7 +95,7 @@ def test_table_ii_is_reproduced_to_the_digits_printed() -> None:
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_figures_are_written(tmp_path: Path, kind: str, suffix: str) -> None:
     file = tmp_path / f"step.{suffix}"
-    words = ["overlap", "--t-comp", "1", *CARTESIUS, "-o", str(file), "--figure", kind]
+    words = ["predict-step", "--t-comp", "1", *CARTESIUS, "-o", str(file), "--figure", kind]
     assert cli.run(words) == 0
     content = file.read_bytes()
     assert content.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")

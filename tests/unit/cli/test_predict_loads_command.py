@@ -41,7 +41,7 @@ def test_a_file_says_the_same_as_options(tmp_path: Path, capfd: pytest.CaptureFi
         ((*HENRI, "--intensity", "0.5"), "fit FLOW"),
         ((*HENRI, "--direction", "send"), "fit FLOW"),
         ((*HENRI, "--group", "4@0"), "SOCKET:CORES@NODE"),
-        ((*HENRI, "--copy", "fast@0"), "MB/s@NODE"),
+        ((*HENRI, "--copy", "fast@0"), "RATE@NODE"),
         ((*HENRI, "--direction", "send", "-o", "f.png"), "cannot be combined with a load"),
         ((*HENRI, "--load", "load.toml"), "is in the file"),
         (("predict", "henri", "--load", "missing.toml"), "cannot be read"),

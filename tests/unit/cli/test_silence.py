@@ -65,7 +65,7 @@ COMMANDS = {
     "broadcast tune": "ELBOWROOM_BROADCAST_COSTS",
     "broadcast bench --ranks 2": "ELBOWROOM_BROADCAST_BENCH",
     "broadcast factorize": "ELBOWROOM_FACTORIZATIONS_INLINE",
-    "profile calibrate --ranks 2": "ELBOWROOM_NETWORK_BENCH",
+    "nic measure --ranks 2": "ELBOWROOM_NETWORK_BENCH",
     "simulate --machine henri": "ELBOWROOM_SIMULATOR",
     "run quick --no-report": "ELBOWROOM_PROBE",
     "trace check t": "ELBOWROOM_TRACE_READER",
@@ -119,7 +119,7 @@ def test_a_build_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal(tmp_path / "release", is_terminal=False)
     monkeypatch.setattr(sys, "stderr", terminal)
-    assert cli.run(["simulate", "--machine", "henri"]) == 1
+    assert cli.run(["simulate-memory", "--machine", "henri"]) == 1
     terminal.check()
     assert "[configuring] the simulator" in terminal.getvalue()
 

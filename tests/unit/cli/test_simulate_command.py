@@ -1,4 +1,4 @@
-"""`elbowroom simulate`: tables, JSON, figures, refusals; and what a curve shows."""
+"""`elbowroom simulate-memory`: tables, JSON, figures, refusals; and what a curve shows."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def test_a_finding_tells_where_the_loss_begins_and_whether_it_still_grows() -> N
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> Any:
-    assert cli.run(["simulate", *words, "--json"]) == code
+    assert cli.run(["simulate-memory", *words, "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
 
 def test_the_command_prints_a_row_for_each_number_of_cores(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["simulate", "--machine", "henri", "--cores", "1,18", "--comp-node", "1"]) == 0
+    assert cli.run(["simulate-memory", "--machine", "henri", "--cores", "1,18", "--comp-node", "1"]) == 0
     text = capsys.readouterr().out
     assert "Computations on node 1, one endless message on node 0" in text
     assert "Loses first: neither side loses more than 5% with up to 18 cores." in text
@@ -84,7 +84,7 @@ def test_a_figure_is_drawn(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = Path("henri.svg")
-    assert cli.run(["simulate", "--machine", "henri", "--cores", "1,9,18", "-o", str(path)]) == 0
+    assert cli.run(["simulate-memory", "--machine", "henri", "--cores", "1,9,18", "-o", str(path)]) == 0
     assert "henri: computations on node 0, communications on node 0" in path.read_text(encoding="utf-8")
     assert f"figure: {path}" in capsys.readouterr().out
 
@@ -139,7 +139,7 @@ def test_the_parameters_are_listed_with_their_sources(capsys: pytest.CaptureFixt
 def test_what_cannot_be_simulated_is_refused_in_a_sentence(
     words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.run(["simulate", *words]) == 2
+    assert cli.run(["simulate-memory", *words]) == 2
     assert sentence in capsys.readouterr().err
 
 
@@ -148,5 +148,5 @@ def test_without_a_compiler_it_says_what_to_install(
 ) -> None:
     monkeypatch.delenv("ELBOWROOM_SIMULATOR", raising=False)
     monkeypatch.setenv("CXX", "no-such-compiler")
-    assert cli.run(["simulate", "--machine", "dahu", "--cores", "1"]) == 1
+    assert cli.run(["simulate-memory", "--machine", "dahu", "--cores", "1"]) == 1
     assert "apt-get install g++ cmake ninja-build nlohmann-json3-dev" in capsys.readouterr().err

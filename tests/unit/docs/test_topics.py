@@ -62,7 +62,7 @@ def test_a_shell_gets_its_completion(shell: str, capsys: pytest.CaptureFixture[s
         ("elbowroom run qu", "plain,quick"),
         ("elbowroom run --comp-c", "plain,--comp-cores"),
         ("elbowroom show te", "file,te"),
-        ("elbowroom predict henri --model fl", "plain,flow"),
+        ("elbowroom predict henri --model-kind fl", "plain,flow"),
     ],
 )
 def test_commands_plans_options_choices_and_files_are_completed(
@@ -123,7 +123,7 @@ def test_every_command_that_writes_takes_o() -> None:
     lacking = []
     for name, command in [*group.commands.items(), *_parts("trace"), *_parts("machine")]:
         names = {word for option in command.params for word in option.opts}
-        if names & {"--out", "--figure", "--report"} and "-o" not in names:
+        if names & {"--out"} and "-o" not in names:
             lacking.append(name)
     assert lacking == []
 

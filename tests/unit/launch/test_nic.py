@@ -85,7 +85,9 @@ def test_settings_that_cannot_be_emulated_are_refused_by_name(field: str, value:
     settings = {"bandwidth": 5e7, field: value}
     with pytest.raises(UsageError) as refused:
         nic.check(NicSettings(**settings))  # type: ignore[arg-type]
-    assert refused.value.field == field
+    assert refused.value.field == {"bandwidth": "nic", "nodes": "nic_nodes", "name": "nic_name"}.get(
+        field, field
+    )
 
 
 def test_what_nobody_uses_is_removed_and_what_is_in_use_is_not(memory: Path) -> None:
@@ -101,12 +103,12 @@ def test_what_nobody_uses_is_removed_and_what_is_in_use_is_not(memory: Path) -> 
 
 
 def test_options_of_a_nic_need_its_bandwidth(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["profile", "calibrate", "--ranks-per-node", "2"]) == 2
+    assert cli.run(["nic", "measure", "--ranks-per-node", "2"]) == 2
     assert (
         "ranks_per_node 2: is only valid with an emulated NIC; give --nic 50MB/s" in capsys.readouterr().err
     )
 
 
 def test_an_emulated_nic_is_on_this_host_only(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["profile", "calibrate", "--nic", "50MB/s", "--hosts", "a,b"]) == 2
+    assert cli.run(["nic", "measure", "--nic", "50MB/s", "--hosts", "a,b"]) == 2
     assert "is emulated on this host only" in capsys.readouterr().err

@@ -187,7 +187,7 @@ def test_what_a_shell_has_opened_is_written_into(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("reader")
 @pytest.mark.parametrize(("more", "report"), [([], "13 events of 1 ranks"), (["--json"], '"trusted": true')])
 def test_a_merge_to_stdout_prints_its_report_on_stderr(tmp_path: Path, more: list[str], report: str) -> None:
-    words = ["trace", "merge", str(long_call(tmp_path / "t")), "-o", "-", "--to", "paje", *more]
+    words = ["trace", "merge", str(long_call(tmp_path / "t")), "-o", "-", "--format", "paje", *more]
     done = subprocess.run(
         [sys.executable, "-m", "elbowroom", *words], capture_output=True, text=True, check=False
     )

@@ -44,7 +44,7 @@ def test_a_calibration_that_cannot_write_its_model_measures_nothing(
 ) -> None:
     run = tmp_path / "run"
     with pytest.raises(kind, match=sentence):
-        api.calibrate(machine="henri", budget=5, run=str(run), out=tmp_path / place, tell=lambda _: None)
+        api.calibrate(machine="henri", points=5, run=str(run), out=tmp_path / place, tell=lambda _: None)
     assert not run.exists()
 
 

@@ -151,7 +151,7 @@ def test_a_side_that_was_not_calibrated_is_not_predicted() -> None:
         (Situation(comp_node=0, comm_node=0, n=-1), "n -1: is outside the model"),
         (Situation(comp_node=2, comm_node=0, n=1), "comp_node 2: is outside the machine: toy has 2 NUMA"),
         (Situation(comp_node=0, comm_node=-1, n=1), "comm_node -1: is outside the machine"),
-        (Situation(comp_node=0, comm_node=0, n=1, n_other=3), "n_other 3: .*one socket.*--model flow"),
+        (Situation(comp_node=0, comm_node=0, n=1, n_other=3), "n_other 3: .*one socket.*--model-kind flow"),
     ],
 )
 def test_what_is_outside_the_model_is_refused(situation: Situation, sentence: str) -> None:

@@ -69,7 +69,7 @@ def test_an_output_without_a_time_is_named() -> None:
         (("nodes = 2", "nodes = 0"), "nodes"),
         (("nodes = 2", "hosts = 2"), "hosts"),
         (("nodes = 2", "nodes = 33\nnic = {bandwidth = '50MB/s'}"), "needs 66 emulated nodes"),
-        (("nodes = 2", "nic = {bandwidth = '50 apples'}"), "not a size"),
+        (("nodes = 2", "nic = {bandwidth = '50 apples'}"), "not a bandwidth"),
         (("nodes = 2", "nic = {bandwidth = '1B/s'}"), "is below 1 kB/s"),
         (("nodes = 2", "nic = {}"), "bandwidth"),
         (("[apps.FT]", "[others]"), "others"),

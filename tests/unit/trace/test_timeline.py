@@ -162,7 +162,7 @@ def test_only_a_timeline_shows_a_part(tmp_path: Path) -> None:
     from elbowroom import api
 
     (tmp_path / "rank-00000.jsonl").write_text("{}\n")
-    with pytest.raises(UsageError, match=r"to 'pftrace': is merged as a whole; leave --from, --until"):
+    with pytest.raises(UsageError, match=r"format 'pftrace': is merged as a whole; leave --from, --until"):
         api.merge_trace(tmp_path, tmp_path / "t.pftrace", begin_s=1.0)
 
 

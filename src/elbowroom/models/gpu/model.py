@@ -166,7 +166,7 @@ class GpuModel:
         if case.victim not in ON_DEVICE:
             raise UsageError(
                 "does not compute on the accelerator", field="victim", value=case.victim,
-                hint="cores beside copies are a load: --cores N --comp-node NODE --copy MB/s@NODE",
+                hint="cores beside copies are a load: --cores N --comp-node NODE --copy RATE@NODE",
             )  # fmt: skip
         if case.mover == "copy" and case.direction in LINKS:
             nodes = self.nodes(case.direction)

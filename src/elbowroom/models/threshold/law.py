@@ -233,7 +233,7 @@ def check_one_socket(situation: Situation) -> None:
             "the threshold model knows computing cores of one socket only (thesis, 6.1.2)",
             field="n_other",
             value=situation.n_other,
-            hint="predict both sockets with --model flow",
+            hint="predict both sockets with --model-kind flow",
         )
 
 

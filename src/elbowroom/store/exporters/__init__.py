@@ -46,7 +46,7 @@ EXPORTERS = plugins.Registry(
     built_in=_built_in,
     own=_own,
     added=plugins.instance_of(Exporter),
-    field="to",
+    field="format",
     hint=_hint,
 )
 names = EXPORTERS.names

@@ -221,8 +221,10 @@ RATIO = (
     "confirmed if the side keeps less than 0.95 with its interval below 1, refuted if the loss is below 5 %"
 )
 SMALL_CHANGE = "confirmed if the intervals differ by less than 5 % everywhere, refuted if by more anywhere"
-DRAWN = "a drawing of the model: `elbowroom overlap ... -o FILE --figure time` or `--figure plane`"
-FORMULA = "an example by the formula: `elbowroom overlap --work 60 ...`; nothing is measured in the paper"
+DRAWN = "a drawing of the model: `elbowroom predict-step ... -o FILE --figure time` or `--figure plane`"
+FORMULA = (
+    "an example by the formula: `elbowroom predict-step --work 60 ...`; nothing is measured in the paper"
+)
 
 FIGURE_2 = Exhibit(
     label="Fig. 2",

@@ -76,7 +76,7 @@ CHAPTER_3 = (
     Exhibit(
         label="Fig. 3.1",
         title="An execution of Cholesky",
-        instead=f"{TRACED} `trace activity t --figure activity.svg`, and `trace merge t -o t.html`",
+        instead=f"{TRACED} `trace activity t -o activity.svg`, and `trace merge t -o t.html`",
     ),
     Exhibit(
         label="Fig. 3.2",
@@ -91,7 +91,7 @@ CHAPTER_3 = (
     Exhibit(
         label="Fig. 3.5 to 3.7",
         title="Events by type and over time",
-        instead=f"{TRACED} `trace stat t --figure events.svg`",
+        instead=f"{TRACED} `trace stat t -o events.svg`",
     ),
     Exhibit(
         label="Fig. 3.8 to 3.12",
@@ -101,8 +101,8 @@ CHAPTER_3 = (
     Exhibit(
         label="Fig. 3.13 to 3.18",
         title="Clocks of several nodes",
-        instead=f"{TRACED} `trace activity t --figure activity.svg` (exits of barriers, durations of "
-        "messages), `trace check t` and `trace sync t --report clocks.html`; simulated clocks: "
+        instead=f"{TRACED} `trace activity t -o activity.svg` (exits of barriers, durations of "
+        "messages), `trace check t` and `trace sync t -o clocks.html`; simulated clocks: "
         "`python benchmarks/simulated_clocks.py -o clocks.svg`",
     ),
 )
@@ -213,7 +213,7 @@ _2021 = {
 }
 
 DIAGRAM = Exhibit(
-    label="Fig. 5.5", title="Data streams in a node", instead="a drawing; `elbowroom simulate` has one"
+    label="Fig. 5.5", title="Data streams in a node", instead="a drawing; `elbowroom simulate-memory` has one"
 )
 
 OTHER_CLUSTERS = {

@@ -1,4 +1,4 @@
-"""`elbowroom simulate`: a node request by request."""
+"""`elbowroom simulate-memory`: a node request by request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from elbowroom.cli.tables import new_table, print_table
 from elbowroom.draw import files
 from elbowroom.errors import UsageError
 from elbowroom.models.load import Computing, Copy, Direction, Load, Messages, check_load
-from elbowroom.quantities import format_size, number, parse_cores, parse_size
+from elbowroom.quantities import format_size, number, parse_cores, parse_sizes
 from elbowroom.verbs.declaration import Verb, function_of, option
 from elbowroom.verbs.model_tables import shape_line
 from elbowroom.verbs.run_options import out_option
@@ -49,7 +49,7 @@ class Simulate(Verb):
     Nothing is measured, and no arbiter prefers a side (`elbowroom help simulate`).
     """
 
-    name = "simulate"
+    name = "simulate-memory"
     has_tables = True
     saves = True
 
@@ -71,7 +71,7 @@ class Simulate(Verb):
         type=click.Choice(["receive", "send", "both"]),
     )
     sizes: Sequence[int | None] | str = option(
-        "Message sizes: 4KiB,64MB; default: one endless message.", "S,S", multiple=False
+        "Message sizes: 4KiB,64MB; default: one endless message.", "S,S"
     )
     comm_threads: int = option("Number of communication threads; default 1.", "K", default=1)
     far_thread: bool = option("Place the communication threads on the socket without the NIC.")
@@ -99,7 +99,7 @@ class Simulate(Verb):
         if isinstance(cores, str):
             cores = parse_cores(cores, "cores")
         if isinstance(sizes, str):
-            sizes = [parse_size(part) for part in sizes.split(",")]
+            sizes = parse_sizes(sizes, "sizes")
         node = simulated_node(self.machine, self._settings())
         counts = _counts(node, cores)
         loads = [self._load(size) for size in sizes or (None,)]

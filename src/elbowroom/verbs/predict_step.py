@@ -1,4 +1,4 @@
-"""`elbowroom overlap`: how long a step takes that computes and communicates at once."""
+"""`elbowroom predict-step`: how long a step takes that computes and communicates at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from elbowroom.models.overlap.law import (
     deviations,
     worth,
 )
-from elbowroom.quantities import number, parse_size
+from elbowroom.quantities import number, parse_size_or_none, parse_time
 from elbowroom.verbs.declaration import Verb, argument, option
 from elbowroom.verbs.run_options import MODEL, out_option
 
@@ -45,7 +45,7 @@ _WITH = {
     "numbers": {"t_comp", "t_comm", "l_comp", "l_comm", "work", "p_comp", "p_acc", "w"},
     "table": {"table", "l_comp", "l_comm"},
     "model": {
-        "source", "cores", "cores_other", "comp_node", "comm_node", "comp_bytes", "comm_bytes", "model",
+        "source", "cores", "cores_other", "comp_node", "comm_node", "comp_bytes", "comm_bytes", "model_kind",
         "faithful", "p_acc", "w", "split",
     },
 }  # fmt: skip
@@ -62,19 +62,21 @@ class StepAnswer(NamedTuple):
     predicted: PredictedStep | None = None
 
 
-class Overlap(Verb):
+class PredictStep(Verb):
     """Predict how long a step takes that overlaps computation and communication.
 
     Uses times alone and loss ratios; or a model (M.json, or a published machine) and the bytes of a step; or
     a table of measured steps. With accelerators, it also gives the best split of the work.
     """
 
-    name = "overlap"
+    name = "predict-step"
     has_tables = True
 
     source: Path | str | None = argument(None, metavar="[M.json|NAME]")
-    t_comp: float | None = option("Time of the computation alone, in any unit.", "TIME")
-    t_comm: float | None = option("Time of the communication alone, in the same unit.", "TIME")
+    t_comp: float | None = option(
+        "Time of the computation alone: 2ms, or a number in any unit.", "TIME", parse=parse_time
+    )
+    t_comm: float | None = option("Time of the communication alone, likewise.", "TIME", parse=parse_time)
     l_comp: float | None = option("Bandwidth of the computation, alone / together.", "RATIO")
     l_comm: float | None = option("Bandwidth of the communication, alone / together.", "RATIO")
     work: float | None = option("Work to split between CPU and accelerators.", "W")
@@ -87,9 +89,15 @@ class Overlap(Verb):
     cores_other: int | None = option("With a model: computing cores of the second socket.", "M")
     comp_node: int | None = option("NUMA node of the computation's data.", "NODE")
     comm_node: int | None = option("NUMA node of the message buffers.", "NODE")
-    comp_bytes: str | None = option("Bytes that all computing cores move in a step: 2GB.", "SIZE")
-    comm_bytes: str | None = option("Bytes of the messages that arrive in a step: 64MB.", "SIZE")
-    model: str | None = option("Model to use; default: the best available.", type=MODEL)
+    comp_bytes: int | None = option(
+        "Bytes that all computing cores move in a step: 2GB.", "SIZE", parse=parse_size_or_none
+    )
+    comm_bytes: int | None = option(
+        "Bytes of the messages that arrive in a step: 64MB.", "SIZE", parse=parse_size_or_none
+    )
+    model_kind: str | None = option(
+        "Kind of model; default: the best available.", type=MODEL, formerly="--model"
+    )
     faithful: bool = option("Use the thesis' equations exactly as printed.")
     out: Path | str | None = out_option(FIGURE, "Draw a figure: .png or .svg.")
     figure: FigureName | None = option(
@@ -149,10 +157,10 @@ class Overlap(Verb):
             cores_other=self.cores_other or 0,
             comp_node=self._needed("comp_node"),
             comm_node=self._needed("comm_node"),
-            comp_bytes=self._bytes("comp_bytes"),
-            comm_bytes=self._bytes("comm_bytes"),
+            comp_bytes=self._needed("comp_bytes"),
+            comm_bytes=self._needed("comm_bytes"),
             # Only the threshold model has a faithful mode: asking for that is asking for it.
-            name=self.model or ("threshold" if self.faithful else None),
+            name=self.model_kind or ("threshold" if self.faithful else None),
             faithful=self.faithful,
         )
         step, rate = predicted.step, self._accelerator()
@@ -181,10 +189,6 @@ class Overlap(Verb):
         from elbowroom.verbs.model_file import load_model
 
         return accelerator_rate(load_model(str(self.source)))
-
-    def _bytes(self, name: str) -> int:
-        text: str = self._needed(name)
-        return 0 if text.strip() == "0" else parse_size(text, name)
 
     def document(self, result: StepAnswer | list[Trial]) -> Any:
         """The step, or the table of steps."""

@@ -1,4 +1,4 @@
-"""`elbowroom profile calibrate`: what n senders of a node get together."""
+"""`elbowroom nic measure`: what n senders of a node get together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.quantities import format_size, number
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
 from elbowroom.verbs.nic import EmulatedNicOptions
-from elbowroom.verbs.run_options import Launching, launcher_help, out_option, parse_sizes
+from elbowroom.verbs.run_options import Launching, launcher_help, out_option
 
 if TYPE_CHECKING:
     from elbowroom.launch.executables import JobLaunch
@@ -38,13 +38,11 @@ class CalibrateNic(Verb):
     To another node and inside the node, over sizes. Estimates of network time rest on it.
     """
 
-    name = "profile calibrate"
+    name = "nic measure"
     has_tables = True
     saves = True
 
-    sizes: Sequence[int] = option(
-        "Message sizes.", "LIST", default="1KiB,16KiB,256KiB,4MiB", parse=parse_sizes, positional=True
-    )
+    sizes: Sequence[int] = option("Message sizes.", "S,S", default="1KiB,16KiB,256KiB,4MiB", positional=True)
     ranks: int | None = option(
         "Ranks on all nodes together; default: one for each core.", "N", type=click.IntRange(min=2)
     )
