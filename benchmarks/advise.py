@@ -1,4 +1,4 @@
-"""How good the advice is, on virtual machines whose best setup is known (docs/guide/advise.md).
+"""How good the advice is, on virtual machines whose best setup is known (docs/reference/advice.md).
 
     python benchmarks/advise.py [--jobs 200] [--machines henri,billy] [--noise 1] [--seed 1] [--processes 2]
                                 [--each]

@@ -7,7 +7,7 @@ rest.
 
 `speed`: requests a second of one core, for several loads of one machine; median and best of the repetitions.
 `models`: the questions, models and errors of benchmarks/prediction.py on the truth G3, whose law is none of
-the models' and which nobody looked at while FLOW was written (docs/guide/simulate.md). Needs a C++ compiler.
+the models' and which was not used while FLOW was written (docs/reference/simulator.md). Needs a C++ compiler.
 """
 
 from __future__ import annotations

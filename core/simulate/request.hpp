@@ -1,4 +1,4 @@
-// Requests and answers as JSON. A request is one line {"node": {...}, "experiments": [...]}; docs/guide/simulate.md
+// Requests and answers as JSON. A request is one line {"node": {...}, "experiments": [...]}; docs/reference/simulator.md
 // says what is in them. Each experiment is answered by one line, in order; what cannot be simulated by {"error":
 // "..."}.
 #pragma once

@@ -1,4 +1,4 @@
-"""A job's step on one node, how it runs now, and what it may choose; as TOML (docs/guide/advise.md).
+"""A job's step on one node, how it runs now, and what it may choose; as TOML (docs/reference/advice.md).
 
 `JobFile` is the type of job.toml: a job in which sizes may be texts, and one value stands for a list of one.
 """

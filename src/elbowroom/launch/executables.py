@@ -189,7 +189,7 @@ FACTORIZATION_PATIENCE_S = 7200.0
 
 
 def simulate(machine: Mapping[str, Any], experiments: Sequence[Mapping[str, Any]]) -> list[Observation]:
-    """What the experiments see on that machine, in order (docs/guide/simulate.md says what both hold).
+    """What the experiments see on that machine, in order (docs/reference/simulator.md says what both hold).
 
     MachineError when the simulator cannot be built, dies or refuses.
     """

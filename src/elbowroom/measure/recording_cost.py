@@ -1,4 +1,4 @@
-"""Runs a program with a recorder, and without: what recording and its flushes cost (docs/guide/trace.md)."""
+"""Runs a program with and without a recorder: what recording and flushes cost (docs/guide/trace-cost.md)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A `Situation` (models/curves.py) is the load of one kernel, one node of data and large messages that arrive.
 
-People write loads as a TOML file or as words of the command line (docs/guide/predict.md).
+People write loads as a TOML file or as words of the command line (docs/guide/predict-loads.md).
 """
 
 from __future__ import annotations

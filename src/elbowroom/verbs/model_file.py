@@ -373,7 +373,7 @@ def load_model(source: Model | Path | str) -> Model:
 
 
 def read_load(path: Path | str) -> Load:
-    """A load from its file (docs/guide/predict.md); UsageError names the key, its value and a hint."""
+    """A load from its file (docs/guide/predict-loads.md); UsageError names the key, its value and a hint."""
     return load_file.decode(read_text(Path(path), field="load", hint="name a TOML file"), str(path))
 
 
@@ -392,7 +392,7 @@ def save_panels(model: Model, panels: Sequence[Figure], path: Path | str) -> Pat
 
 
 def load_job(source: Job | Mapping[str, Any] | Path | str, *, collectives: MeasuredRun | None = None) -> Job:
-    """A job from its file (docs/guide/advise.md), or from plain data as that file would give it.
+    """A job from its file (docs/reference/advice.md), or from plain data as that file would give it.
 
     `collectives`: a run of the plan `collectives`, which says how long the job's collective takes. UsageError
     tells field, value and hint of what is wrong.

@@ -1,4 +1,4 @@
-"""`elbowroom trace overhead` and `flushes`: what recording costs a program (docs/guide/trace.md)."""
+"""`elbowroom trace overhead` and `flushes`: what recording costs a program (docs/guide/trace-cost.md)."""
 
 from __future__ import annotations
 

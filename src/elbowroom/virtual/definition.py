@@ -1,6 +1,6 @@
 """What defines a virtual machine: its shape, its processor, its network and its bandwidths; as TOML.
 
-The format is described in docs/guide/virtual.md.
+The format is described in docs/reference/machine-file.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 They replace what the machine's law says of both sides together, and stand for what it says nothing about:
 polling workers, programs over a runtime system, matrices, memory accesses between messages. So a machine can
 be given exactly the behaviour that a paper describes, or the opposite, and a study must find it
-(docs/guide/virtual.md).
+(docs/reference/machine-file.md).
 
 Programs and memory accesses on a virtual machine with effects: what they would answer, behind noise.
 """

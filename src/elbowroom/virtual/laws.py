@@ -1,7 +1,8 @@
 """What the published curves do not say, as simple laws: kernels, message sizes, threads, processes.
 
-They are for G1 (docs/guide/virtual.md); the network of credits answers by itself (virtual/hosts.py). The
-curves know non-temporal memset beside the reception of large messages. Everything else is put in their terms:
+They are for G1 (docs/reference/virtual-truths.md); the network of credits answers by itself
+(virtual/hosts.py). The curves describe non-temporal memset while large messages are received. Everything else
+is expressed in their terms:
 
 - **Kernels** move what memset_nt moves over the bus: their rate is that times algorithmic over bus bytes.
 - **Arithmetic intensity** (roofline): a core that computes longer than memory would take asks for the share d

@@ -1,5 +1,5 @@
 """G2 for whatever a node does at once: cores of either socket on any nodes at any arithmetic intensity,
-messages of any size that come and go, copies of accelerators (docs/guide/virtual.md).
+messages of any size that come and go, copies of accelerators (docs/reference/virtual-truths.md).
 
 All are streams of one closed network of credits (virtual/network.py), so nobody is told who loses:
 

@@ -35,7 +35,7 @@ from elbowroom.virtual.truth import (
 
 Json = Mapping[str, Any]
 Simulate = Callable[[Json, Sequence[Json]], list[Observation]]
-"""Node and experiments of docs/guide/simulate.md to what was observed, in order."""
+"""Node and experiments of docs/reference/simulator.md to what was observed, in order."""
 
 Pattern = Literal["read", "write", "nt", "copy"]
 PATTERNS: dict[Pattern, tuple[str, float]] = {
