@@ -24,6 +24,7 @@ from elbowroom.quantities import number, span
 from elbowroom.trace.documents import TraceCheck, decode
 from elbowroom.trace.overlap.comparison import compare_overlaps
 from elbowroom.trace.overlap.figures import overlap_figures, overlap_page
+from elbowroom.trace.overlap.settings import environment_text, tuner_text
 from elbowroom.trace.overlap.verdict import duration, short_name
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 from elbowroom.verbs.run_options import out_option
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20
 LETTERS = 21
+_WRITTEN = {".html": "page", ".env": "settings", ".conf": "settings"}
 
 
 class ReportOverlap(Verb):
@@ -58,7 +60,9 @@ class ReportOverlap(Verb):
     between_calls: bool = option("The time between a thread's calls of MPI is computation.")
     compare: bool = option("Compare two traces of one program.", in_python=False)
     out: Path | str | None = out_option(
-        Output(".svg", ".png", ".html"), "Draw a figure (.svg, .png), or write a page (.html)."
+        Output(".svg", ".png", ".html", ".env", ".conf"),
+        "Draw a figure (.svg, .png), write a page (.html), or settings to try next: NCCL's environment "
+        "(.env), a file for its tuner plug-in (.conf).",
     )
 
     def do(self) -> TraceOverlap:
@@ -129,7 +133,7 @@ class ReportOverlap(Verb):
             return
         _print(result)  # type: ignore[arg-type]
         if self.out is not None:
-            click.echo(f"{'page' if str(self.out).endswith('.html') else 'figure'}: {self.out}")
+            click.echo(f"{_WRITTEN.get(Path(self.out).suffix.lower(), 'figure')}: {self.out}")
 
     def trusted(self, result: TraceOverlap | OverlapComparison) -> bool:
         """Whether no trace has a doubt."""
@@ -164,9 +168,16 @@ def compare_trace_overlaps(
 
 
 def save(result: TraceOverlap, path: Path) -> None:
-    """Draws the figures as .svg or .png, or writes them with verdict and table as one .html page."""
-    if path.suffix.lower() == ".html":
-        write_atomically(path, overlap_page(result).encode())
+    """Draws the figures as .svg or .png, or writes them with verdict and table as one .html page; or the
+    settings to try next as .env or .conf.
+    """
+    texts: dict[str, Callable[[TraceOverlap], str]] = {
+        ".html": overlap_page,
+        ".env": lambda one: environment_text(one.settings, ", ".join(one.files)),
+        ".conf": lambda one: tuner_text(one.settings, ", ".join(one.files)),
+    }
+    if (text := texts.get(path.suffix.lower())) is not None:
+        write_atomically(path, text(result).encode())
         return
     save_panels(overlap_figures(result), path, columns=1, title=" ".join(result.files), shared=False)
 

@@ -40,6 +40,7 @@ from elbowroom.trace.overlap.recognition import (
 )
 from elbowroom.trace.overlap.repetition import repeated_steps
 from elbowroom.trace.overlap.rows import Slowdowns, communication_kinds, computation_classes
+from elbowroom.trace.overlap.settings import settings_of
 from elbowroom.trace.overlap.skew import skew_of
 from elbowroom.trace.overlap.slices import slices
 from elbowroom.trace.overlap.spans import Spans, union
@@ -119,7 +120,8 @@ def analyse(
     classes = computation_classes(events, comp, comp_effect)
     kinds = communication_kinds(events, comm, names, comm_effect, len(times.ranks))
     answer = _answer(events, comp_effect, known, times)
-    return _document(events, files, counts, times, known, answer, classes, kinds, steps.count or None)
+    document = _document(events, files, counts, times, known, answer, classes, kinds, steps.count or None)
+    return msgspec.structs.replace(document, settings=settings_of(events, comm, answer))
 
 
 def _numbers_of_names(events: Events) -> Ints:

@@ -255,6 +255,7 @@ class EventTable:
             launched=launches.operation,
             issued=launches.issued,
             job=_job(about),
+            multiprocessors=_multiprocessors(about),
             doubts=(f"{path.name} {doubt}: the events before that are analysed",) if doubt else (),
             notes=(*self._notes(path, int((~usable).sum())), *((note,) if note else ())),
         )
@@ -336,6 +337,15 @@ def _job(about: dict[str, Any]) -> str:
     stated = about.get("distributedInfo")
     size = stated.get("world_size") if isinstance(stated, dict) else None
     return str(size) if isinstance(size, int) else ""
+
+
+def _multiprocessors(about: dict[str, Any]) -> int | None:
+    """The SMs of the first device that states them."""
+    devices = about.get("deviceProperties")
+    stated = (
+        [one.get("numSms") for one in devices if isinstance(one, dict)] if isinstance(devices, list) else []
+    )
+    return next((one for one in stated if isinstance(one, int) and one > 0), None)
 
 
 def _check_one_run(path: Path, classes: list[EventClass], lanes: list[Lane], kind: Ints, lane: Ints) -> None:

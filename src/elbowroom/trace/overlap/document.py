@@ -98,6 +98,17 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     instrument: Literal["", "begin", "schedule"] = ""
 
 
+class NextSetting(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting of another program to try next: its name, or the line of its file, and its value; None where
+    the trace does not say it. `why`: the number of the trace that it follows from.
+    """
+
+    program: str
+    name: str
+    value: int | None = None
+    why: str
+
+
 class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     """What overlap hides in a trace, and what hiding costs (docs/guide/trace-overlap.md).
 
@@ -108,8 +119,8 @@ class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     which it was measured; `cost_at_most_s`: what it is if each computation beside communication would take as
     long alone as the fastest tenth of its class; `comm_cost` the cost of communication; `skew_s`: how long a
     rank waits in collectives for the last rank, None where ranks do not compare. `overlap`,
-    `osu_overlap` and `fraction_of_ideal` are None without a cost. `steps`: steps that the trace names, on one
-    rank. `doubts`: why the result cannot be trusted.
+    `osu_overlap` and `fraction_of_ideal` are None without a cost. `steps`: steps that the trace names or
+    repeats, on one rank. `settings`: what to try next. `doubts`: why the result cannot be trusted.
     """
 
     schema: str = SCHEMA
@@ -142,6 +153,7 @@ class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     classes: tuple[ComputationClass, ...]
     communications: tuple[CommunicationKind, ...]
+    settings: tuple[NextSetting, ...] = ()
     partial: bool = False
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()

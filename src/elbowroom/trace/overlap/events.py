@@ -59,8 +59,8 @@ class Events:
     Columns have shape (events,): `kind` and `lane` are indices in `classes` and `lanes`; times are in ns from
     any origin, the same for all lanes of a file. `launched`: the class of the host's operation that launched
     an event (NONE: not recorded); `issued`: when the host did that, its begin where that is not recorded.
-    `job`: what the files of one job agree on. `doubts`: why the trace
-    cannot be trusted; `notes`: what readers of the result must know.
+    `job`: what the files of one job agree on. `multiprocessors`: of a device, where the trace says it.
+    `doubts`: why the trace cannot be trusted; `notes`: what readers of the result must know.
     """
 
     format: str
@@ -74,6 +74,7 @@ class Events:
     launched: Small
     issued: Ints
     job: str = ""
+    multiprocessors: int | None = None
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 

@@ -233,6 +233,7 @@ def joined(parts: Sequence[Events], files: Sequence[str]) -> Events:
         duration=whole["duration"],
         launched=whole["launched"].astype(np.int32),
         issued=whole["issued"],
+        multiprocessors=next((one.multiprocessors for one in parts if one.multiprocessors), None),
         doubts=tuple(dict.fromkeys(text for part in parts for text in part.doubts)),
         notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
     )

@@ -34,6 +34,7 @@ _PROCESS = 24
 _RANGE = ("start", "end", "globalTid", "textId")
 TABLES: dict[str, tuple[str, ...]] = {
     "StringIds": ("id", "value"),
+    "TARGET_INFO_GPU": ("smCount",),
     "NVTX_EVENTS": (*_RANGE, "text"),
     _CALLS: ("start", "end", "globalTid", "correlationId"),
     _KERNELS: (
@@ -97,11 +98,15 @@ class _NsightTable:
         self.doubts: list[str] = []
         self.impossible = 0
         self.strings: dict[Any, str] = {}
+        self.multiprocessors: int | None = None
 
     def read(self, base: sqlite3.Connection, names: set[str]) -> None:
         """All tables that hold events."""
         if "StringIds" in names:
             self.strings = dict(base.execute("SELECT id, value FROM StringIds"))
+        if "TARGET_INFO_GPU" in names and "smCount" in _columns(base, "TARGET_INFO_GPU"):
+            counts = [row[0] for row in base.execute("SELECT smCount FROM TARGET_INFO_GPU")]
+            self.multiprocessors = next((one for one in counts if type(one) is int and one > 0), None)
         if "NVTX_EVENTS" in names:
             self._ranges(base)
         if _CALLS in names:
@@ -268,6 +273,7 @@ class _NsightTable:
             issued=self.issued.whole() - origin,
             notes=(f"{self.impossible} {_IMPOSSIBLE}",) if self.impossible else (),
             doubts=tuple(self.doubts),
+            multiprocessors=self.multiprocessors,
         )
 
     def _owners(self) -> Iterator[str]:

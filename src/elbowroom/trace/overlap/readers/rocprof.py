@@ -62,6 +62,7 @@ class _Agent(msgspec.Struct, frozen=True):
     id: _Handle
     type: int = 0
     gpu_index: int | None = None
+    cu_count: int = 0
     logical_node_type_id: int = 0
 
 
@@ -109,17 +110,18 @@ def is_of(start: bytes) -> bool:
 
 def read(path: Path) -> Events:
     """The events of a file. UsageError where it is damaged."""
-    rows = EventRows()
+    rows, units = EventRows(), 0
     try:
         document = msgspec.json.decode(decompressed(path, "rocprofv3"), type=_File)
         alone = len(document.processes) == 1
         for process in document.processes:
+            units = max([units, *(one.cu_count for one in process.agents if one.type != _CPU)])
             _ProcessRows(process, path.name if alone else f"process {process.metadata.pid}").add_to(rows)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(
             f"is damaged ({error})", field="trace", value=str(path), hint="write it again with rocprofv3"
         ) from error
-    return rows.events(FORMAT)
+    return rows.events(FORMAT, multiprocessors=units or None)
 
 
 class _ProcessRows:
