@@ -67,7 +67,7 @@ FONTS = {
 CSS = """
 /* Tables and code scroll by themselves where they are wider than a narrow screen. */
 .table-wrapper { overflow-x: auto; }
-article table.dataframe { display: block; overflow-x: auto; }
+article section > table, article table.dataframe { display: block; overflow-x: auto; }
 @media (max-width: 46em) { article h1 { font-size: 1.8em; } article h2 { font-size: 1.5em; } }
 /* An option is not broken at its hyphens, but on a narrow screen. */
 @media (min-width: 46em) { code.literal .pre { white-space: nowrap; } }
