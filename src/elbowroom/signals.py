@@ -36,6 +36,34 @@ def ends_as_interrupt() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+class TimeIsUp(Exception):
+    """The time of a block is up."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises TimeIsUp in the block when so many seconds have passed: for computations, which cannot be asked
+    to end. Outside the main thread, where no signal arrives, there is no limit.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ended = False
+
+    def end(_number: int, _frame: object) -> None:
+        if not ended:
+            raise TimeIsUp
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
+    try:
+        yield
+    finally:
+        ended = True
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class Stopped(ElbowroomError):
     """The person stopped the run; what was measured is kept."""
 

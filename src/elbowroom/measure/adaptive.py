@@ -17,7 +17,7 @@ from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import decode
 from elbowroom.heartbeat import Wait
-from elbowroom.measure.budgets import BudgetClock, InOrder
+from elbowroom.measure.budgets import BudgetClock, UntilEnd
 from elbowroom.measure.campaign import (
     Loop,
     default_out,
@@ -182,6 +182,8 @@ class _AdaptiveRounds:
         self._candidates = _candidates(self.whole, self._layout)
         self._points = {point.id: point for point in self.whole.expansion.points}
         self._widths: dict[str, float | None] = {}
+        self._clock = BudgetClock()
+        self._clock.limit(self.goal.seconds)
 
     def run(self, tell: Tell) -> tuple[RunFolder, Results, AdaptiveResult]:
         """Measures until the goal is reached, then controls and closing baselines; seals and judges."""
@@ -219,7 +221,6 @@ class _AdaptiveRounds:
         would end at the looks that are wrong.
         """
         is_narrow = False
-        clock = BudgetClock()
         chosen = [point for point in self.folder.manifest.points if point.role == "point"]
         while True:
             self._measure(bar, chosen)
@@ -233,7 +234,7 @@ class _AdaptiveRounds:
             )
             if len(measured) == len(self._candidates):
                 return "complete", width
-            if len(measured) >= self.goal.budget or self._is_late(clock.spent(), len(measured)):
+            if len(measured) >= self.goal.budget or self._is_late(self._clock.spent(), len(measured)):
                 return "budget", width
             if curves is None:
                 return "nothing", None
@@ -262,7 +263,7 @@ class _AdaptiveRounds:
             if plan.starts > 1:
                 self.loop.close()
             for group in groups(block, self._points, self.whole.machine):
-                self.loop.run(group, InOrder(group.units), bar)
+                self.loop.run(group, UntilEnd(group.units, self._clock), bar)
 
     def _chosen(self) -> list[Situation]:
         points = {point.id for point in self.folder.manifest.points}

@@ -87,11 +87,13 @@ class BudgetClock:
         return self.seconds - self.spent()
 
 
-class WithinBudget(InOrder):
-    """The units that an agenda chooses, until only `reserve()` seconds of a budget are left."""
+class UntilEnd(InOrder):
+    """All units, one after the other, until only `reserve()` seconds of a budget are left."""
 
-    def __init__(self, agenda: Agenda, clock: BudgetClock, reserve: Callable[[], float]) -> None:
-        self.agenda = agenda
+    def __init__(
+        self, units: Iterable[Unit], clock: BudgetClock, reserve: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        super().__init__(units)
         self._clock = clock
         self._reserve = reserve
 
@@ -99,8 +101,8 @@ class WithinBudget(InOrder):
         return self._clock.left() - self._reserve()
 
     def next(self) -> Unit | None:
-        """What the agenda chooses."""
-        return self.agenda.next(self._left())
+        """The unit to measure now; None: nothing more, or no time."""
+        return None if self.over() else super().next()
 
     def limits(self, point: Point, patience: float, steady: Steady) -> tuple[float, Steady]:
         """A phase that never settles must not take the time of all others: what the unit does not need is
@@ -112,6 +114,22 @@ class WithinBudget(InOrder):
         limit = min(steady.limit, max(SHORTEST_LIMIT, spare))
         return min(patience, max(SHORTEST_PATIENCE, left)), msgspec.structs.replace(steady, limit=limit)
 
+    def over(self) -> bool:
+        """Whether only the reserve is left."""
+        return self._left() <= 0
+
+
+class WithinBudget(UntilEnd):
+    """The units that an agenda chooses, until only `reserve()` seconds of a budget are left."""
+
+    def __init__(self, agenda: Agenda, clock: BudgetClock, reserve: Callable[[], float]) -> None:
+        super().__init__((), clock, reserve)
+        self.agenda = agenda
+
+    def next(self) -> Unit | None:
+        """What the agenda chooses."""
+        return self.agenda.next(self._left())
+
     def record(self, entry: Entry, seconds: float) -> None:
         """A first repetition also touches memory, which its phases do not wait for."""
         expected = phases_seconds(entry) if entry.repetition == 0 else None
@@ -121,10 +139,6 @@ class WithinBudget(InOrder):
     def give_up(self, point: str) -> None:
         """Not asked for again."""
         self.agenda.give_up(point)
-
-    def over(self) -> bool:
-        """Whether only the reserve is left."""
-        return self._left() <= 0
 
 
 def phases_seconds(entry: Entry) -> float | None:

@@ -5,6 +5,7 @@ machine of a profile: given, from an earlier run, or measured so.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -22,6 +23,7 @@ from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.models.registry import fitted_models
 from elbowroom.quantities import duration, format_size
+from elbowroom.signals import TimeIsUp, time_limit
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option, request_of
 from elbowroom.verbs.fit import fit
 from elbowroom.verbs.model_tables import calibration_line, shape_line
@@ -392,6 +394,17 @@ FEW_CORES = 4
 their place, and all cores computing alone, of which the communication core is a large part.
 """
 SIZES = (256, 4096, 65_536, 1 << 20, 16 << 20, 64_000_000)
+FITTING = 4.0
+"""Seconds of a core in which a model of so few points is fitted, about."""
+MOST_FITTING = 0.3
+"""Share of a budget that is kept for it at most."""
+_LOOK = 0.05
+
+
+class NoModel(MachineError):
+    """The machine's model could not be measured in the time: there was too little of it, or the machine too
+    busy.
+    """
 
 
 def measure_model(
@@ -399,8 +412,12 @@ def measure_model(
 ) -> tuple[Model, bool]:
     """Measures a model of this machine with few points, for messages of `size` bytes, within `budget`
     seconds, by runs NAME-PLAN in `folder`, of which those that are there are continued; and whether the first
-    can be trusted. MachineError where nothing could be fitted.
+    can be trusted. Building does not count. NoModel where nothing could be fitted in this time.
     """
+    from elbowroom.measure.budgets import BudgetClock
+
+    clock = BudgetClock()
+    clock.limit(budget)
     size = min(max(size, SIZES[0]), SIZES[-1])
     tell(
         f"No model of this machine for messages of {format_size(size)} is in {folder}/: measuring one, at "
@@ -408,29 +425,52 @@ def measure_model(
         "M.json takes another one."
     )
     cores = [core.number for core in dry_run("quick").machine.cores]
+    kept = min(MOST_FITTING * budget, FITTING * slowness())
     folders = [folder / f"{name}-model"]
     if len(cores) > FEW_CORES:
-        runs = [_calibrated(folders[0], size, budget, tell)]
+        runs = [_calibrated(folders[0], size, clock.left() - kept, tell)]
     else:
         few = _few(cores, size)
         folders = [folder / f"{name}-{plan}" for plan, _, _ in few]
         if not folders[0].exists():
-            _check_budget(few, budget)
-        runs = [
-            _measured(plan, points, place, share * budget, tell)
-            for place, (plan, points, share) in zip(folders, few, strict=True)
-        ]
+            _check_budget(few, budget, kept)
+        runs, shares = [], 1.0
+        for place, (plan, points, share) in zip(folders, few, strict=True):
+            left = max(0.0, clock.left() - kept) * share / shares
+            try:
+                runs.append(_measured(plan, points, place, left, tell))
+            except UsageError as error:
+                if error.field != "budget":
+                    raise
+                why = f"{duration(budget)} are too short while this machine is busy"
+                raise _no_model(why, folders) from error
+            shares -= share
     try:
-        model = fit(runs)
+        with time_limit(clock.left()):
+            model = fit(runs)
     except UsageError as error:
-        raise MachineError(
-            f"could not be measured: {error.message}",
-            field="model",
-            hint="when nothing else runs, remove these folders and diagnose again with more --budget: "
-            + " ".join(map(str, folders)),
-        ) from error
+        raise _no_model(error.message, folders) from error
+    except TimeIsUp:
+        raise _no_model(f"no time was left of {duration(budget)} to fit it", folders) from None
     # A run of one side alone has no control.
     return model, runs[0].verdict.trusted
+
+
+def _no_model(why: str, folders: Sequence[Path]) -> NoModel:
+    return NoModel(
+        f"could not be measured: {why}",
+        field="model",
+        hint="when nothing else runs, diagnose the profile again with more --budget, which goes on with "
+        + " and ".join(str(folder) for folder in folders if folder.exists()),
+    )
+
+
+def slowness() -> float:
+    """How many times as long as on a core of its own this process computes now."""
+    start, computed = time.monotonic(), time.process_time()
+    while time.process_time() - computed < _LOOK:
+        pass
+    return max(1.0, (time.monotonic() - start) / _LOOK)
 
 
 def _calibrated(folder: Path, size: int, budget: float, tell: Callable[[str], object]) -> Run:
@@ -452,22 +492,25 @@ def _measured(
     from elbowroom.verbs.run_folder import open
 
     done = open(folder)
-    if not done.manifest.finished:
+    limit = done.manifest.budget
+    if not done.manifest.finished or (limit is not None and limit.left_out):
         done = resume(folder, budget=budget, report=False, tell=tell)
     return done
 
 
-def _check_budget(few: Sequence[tuple[str, Overrides, float]], budget: float) -> None:
-    """UsageError where a share of the budget is too short for its run, before any is measured."""
+def _check_budget(few: Sequence[tuple[str, Overrides, float]], budget: float, kept: float) -> None:
+    """UsageError where a share of the budget, without what is kept, is too short for its run, before any is
+    measured.
+    """
     from elbowroom.measure.budgets import smallest_budget
 
     needed = [smallest_budget(dry_run(plan, overrides=points)) / share for plan, points, share in few]
-    if budget < max(needed):
+    if budget - kept < max(needed):
         raise UsageError(
             "is too short to measure a model of this machine",
             field="budget",
             value=f"{budget:g} s",
-            hint=f"give at least {math.ceil(max(needed))}s, or --model M.json",
+            hint=f"give at least {math.ceil(max(needed) + kept)}s, or --model M.json",
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from elbowroom.cli.answer import Answer, command_line, print_answer
 from elbowroom.cli.console import print_all, print_json, print_list, print_wrapped
 from elbowroom.cli.options import NOISY, Output
 from elbowroom.errors import ElbowroomError, UsageError
@@ -23,7 +24,7 @@ from elbowroom.verbs.profile import RecordProfile
 from elbowroom.verbs.run_options import ProfiledProgram, out_option
 
 if TYPE_CHECKING:
-    from elbowroom.verbs.diagnosis import Diagnosis, StepFacts
+    from elbowroom.verbs.diagnosis import CoreBound, Diagnosis, StepFacts
 
 LITTLE = 0.05
 """A smaller share of a step is not mentioned."""
@@ -55,7 +56,7 @@ class Diagnose(Verb):
         "Model of this machine. Default: the newest in runs/ that suits; else it is measured.", "M.json"
     )
     budget: float = option(
-        "Time for measuring a model if none exists.",
+        "Time for a model of the machine, if none exists; building does not count.",
         "TIME",
         default="2min",
     )
@@ -164,20 +165,33 @@ def _print(diagnosis: Diagnosis) -> None:
     if diagnosis.job_file is not None:
         print_wrapped(f"job: {diagnosis.job_file}")
     print_wrapped(f"profile: {diagnosis.profile}")
-    print_wrapped(f"model: {diagnosis.model} ({ORIGINS[diagnosis.model_origin]})")
+    if diagnosis.model_origin is not None:
+        print_wrapped(f"model: {diagnosis.model} ({ORIGINS[diagnosis.model_origin]})")
     print_wrapped("Not known from the profile:")
     print_list(diagnosis.unknown, indent="  ")
+    if diagnosis.advice is None or diagnosis.core_bound is None:
+        again = command_line("diagnose", "--profile", diagnosis.profile, "--budget", "5min")
+        print_answer(Answer(*missing_sentences(diagnosis), again, "yellow"))
+        return
     print()
     print_advice(diagnosis.advice)
     print()
-    print_wrapped(_other_bound(diagnosis), style="bold")
+    print_wrapped(_other_bound(diagnosis, diagnosis.core_bound), style="bold")
     if diagnosis.verified is not None:
         print_compared(diagnosis.verified)
 
 
-def _other_bound(diagnosis: Diagnosis) -> str:
+def missing_sentences(diagnosis: Diagnosis) -> tuple[str, str]:
+    """What is known without a model, and why there is none."""
+    verdict = "Cannot say what to change: there is no model of this machine."
+    if diagnosis.hidden_most is not None:
+        most = percent(diagnosis.hidden_most, digits=0)
+        verdict += f" Messages hidden behind the computation save at most {most} of a step."
+    return verdict, f"{diagnosis.missing}."
+
+
+def _other_bound(diagnosis: Diagnosis, bound: CoreBound) -> str:
     """What gains if the cores bound the computation; the advice takes it to be bound by memory."""
-    bound = diagnosis.core_bound
     if not bound.changes:
         return "If the cores bound the computation, and not memory: nothing gains."
     changes = ", ".join(

@@ -41,6 +41,7 @@ from elbowroom.signals import Stopped, stopped_by_signals
 from elbowroom.verbs.calibrate import (
     MEASURING,
     MachineModel,
+    NoModel,
     Origin,
     check_machine,
     earlier_model,
@@ -93,8 +94,10 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """What `diagnose --json` prints. `exit_code`: of the program, None where only its profile was read;
     `job`: as in `job_file`; `unknown`: what the profile could not tell of it; `model_origin`: of `model`;
     `advice` takes the computation to be bound by memory, as the model's kernel is, `core_bound` by the cores;
-    `step_error`: predicted / measured present step - 1; `notes`: what to know, and what is partial.
-    `trusted` is false where a measurement of the model or of the gain was too noisy.
+    `step_error`: predicted / measured present step - 1; `notes`: what to know, and what is partial. Where no
+    model could be measured in the time, these are None, and `missing` says why. `hidden_most`: the share of a
+    step that messages hidden behind the computation save at most; None where they overlap already. `trusted`
+    is false where a measurement of the model or of the gain was too noisy, or is missing.
     """
 
     schema: str = "elbowroom/diagnosis"
@@ -105,11 +108,13 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     job: dict[str, Any]
     job_file: str | None = None
     unknown: tuple[str, ...]
-    model: str
-    model_origin: Origin
-    advice: Advice
-    core_bound: CoreBound
-    step_error: float
+    model: str | None
+    model_origin: Origin | None
+    advice: Advice | None
+    core_bound: CoreBound | None
+    step_error: float | None
+    hidden_most: float | None = None
+    missing: str = ""
     verified: Compared | None = None
     trusted: bool
     notes: tuple[str, ...] = ()
@@ -156,6 +161,10 @@ def diagnose(
         size, name = profiled.message_bytes or 0, Path(directory).name
         try:
             machine = model_of_machine(profiled.hosts, size, model, budget=budget, name=name, tell=tell)
+        except NoModel as error:
+            job = job_of_profile(profiled, known)
+            _write(job, job_file)
+            return _partial(profiled, job, error, job_file, exit_code)
         except BaseException:
             # The job is there even if no model is.
             _write(job_of_profile(profiled, known), job_file)
@@ -240,6 +249,41 @@ def _diagnosis(
         trusted=machine.trusted is not False and (verified is None or verified.trusted),
         notes=(*_notes(profiled, exit_code), *_doubts(profiled, machine, advice, error)),
     )
+
+
+def _partial(
+    profiled: ProfiledSteps,
+    job: ProfiledJob,
+    error: NoModel,
+    job_file: Path | str | None,
+    exit_code: int | None,
+) -> Diagnosis:
+    """What the profile says by itself, where no model says what a change would gain."""
+    return Diagnosis(
+        profile=profiled.analysis.profile.folder,
+        exit_code=exit_code,
+        steps=_step_facts(profiled, job),
+        job=job.data,
+        job_file=None if job_file is None else str(job_file),
+        unknown=job.unknown,
+        model=None,
+        model_origin=None,
+        advice=None,
+        core_bound=None,
+        step_error=None,
+        hidden_most=_hidden_most(profiled, job),
+        missing=error.sentence(),
+        trusted=False,
+        notes=tuple(_notes(profiled, exit_code)),
+    )
+
+
+def _hidden_most(profiled: ProfiledSteps, job: ProfiledJob) -> float | None:
+    """The share of a step that a perfect overlap saves; None where both sides overlap already."""
+    if overlaps(profiled.overlap):
+        return None
+    facts = _step_facts(profiled, job)
+    return min(facts.computation_s, facts.network_s) / facts.duration_s
 
 
 def _step_facts(profiled: ProfiledSteps, job: ProfiledJob) -> StepFacts:

@@ -272,8 +272,11 @@ def _gain(change: Interval) -> str:
 
 
 def _diagnosis(diagnosis: Diagnosis) -> ResultSummary:
-    from elbowroom.verbs.diagnose import steps_sentence
+    from elbowroom.verbs.diagnose import missing_sentences, steps_sentence
 
+    if diagnosis.advice is None:
+        verdict, why = missing_sentences(diagnosis)
+        return ResultSummary(diagnosis.profile, verdict, (why, steps_sentence(diagnosis), *diagnosis.notes))
     advised = _advice(diagnosis.advice)
     return ResultSummary(
         f"{diagnosis.profile} with the model {diagnosis.model}",
