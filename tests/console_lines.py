@@ -14,11 +14,14 @@ BUDGET = 20
 
 
 class Line(NamedTuple):
-    """A line that a reader types: the page, the line's number on it, and the words without a comment."""
+    """A line that a reader types: the page, the line's number on it, the words without a comment, and the
+    heading above it.
+    """
 
     page: str
     number: int
     text: str
+    heading: str = ""
 
 
 class StandIn(NamedTuple):
@@ -31,6 +34,11 @@ class StandIn(NamedTuple):
 
 NOT_TYPED = (
     StandIn(r"^\./elbowroom test$", "", "the tests: they are run by themselves"),
+    StandIn(
+        r'^(export PATH="\$PWD:\$PATH"|mkdir five-minutes|cd five-minutes)$',
+        "",
+        "the reader's PATH and folder",
+    ),
     StandIn(r"^(salloc|flux|qsub) (?!.*elbowroom)", "", "a shell in an allocation of a scheduler"),
     StandIn(r"ELBOWROOM_PREBUILT=1|elbowroom-\*\.whl$", "", "a wheel with programs: tests/e2e/test_wheel.py"),
 )
@@ -60,7 +68,6 @@ STAND_INS = (
 
 UNAVAILABLE = (
     StandIn(r"^elbowroom run gpu(-overlap)?\b(?!.*--machine)", "", "an accelerator"),
-    StandIn(r"^elbowroom profile what-if p .*--cores [48]\b", "", "a machine with more cores"),
     StandIn(
         r"^elbowroom advise M\.json --job \w+\.toml( --collectives \S+)? --verify$",
         "",
@@ -74,12 +81,14 @@ UNAVAILABLE = (
 def lines(root: Path) -> Iterator[Line]:
     """Those of README, then those of the pages of the guide."""
     for page in (root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))):
-        inside = False
+        inside, heading = False, ""
         for number, text in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
             if text.startswith("```"):
                 inside = text == "```console"
             elif inside and text.startswith("$ "):
-                yield Line(page.name, number, re.sub(r"\s+# .*", "", text[2:]).strip())
+                yield Line(page.name, number, re.sub(r"\s+# .*", "", text[2:]).strip(), heading)
+            elif not inside and text.startswith("#"):
+                heading = text.lstrip("# ")
 
 
 def reason_not_to_type(line: Line) -> str:
@@ -121,3 +130,9 @@ def created(line: Line) -> list[str]:
     """Files and folders that the line writes, by its options."""
     own = line.text.split(" -- ")[0]
     return re.findall(r"(?:--out|-o|--run-out|--slurm|--tables|>) (\S+)", own)
+
+
+def saved_files(page: Path) -> dict[str, str]:
+    """The files that a page tells the reader to save: name and text."""
+    found = re.findall(r"<!-- file (\S+) -->\n```\w+\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    return dict(found)

@@ -95,6 +95,7 @@ from elbowroom.verbs.show import ListedRun as ListedRun
 from elbowroom.verbs.simulate_memory import simulated_figure as simulated_figure
 from elbowroom.verbs.simulate_memory import simulated_node as simulated_node
 from elbowroom.verbs.study import study_names as study_names
+from elbowroom.verbs.tour import Tour as Tour
 from elbowroom.verbs.trace import MergeDocument as MergeDocument
 from elbowroom.verbs.trace import TraceActivity as TraceActivity
 from elbowroom.verbs.trace_overlap import compare_trace_overlaps as compare_trace_overlaps
@@ -622,6 +623,15 @@ def study_plan(
 ) -> StudyPlan:
     """What a study would measure here and how long that takes, at most `budget` seconds; for each figure
     and table whether this machine can show and judge it, with the reason if it cannot. Measures nothing.
+    """
+
+def tour(
+    *,
+    out: Path | str | None = None,
+) -> Tour:
+    """Runs the steps in a new folder `out`, and returns what each printed.
+
+    UsageError where the folder exists already; MachineError where none can be made, or a step fails.
     """
 
 def trace_activity(

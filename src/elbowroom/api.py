@@ -46,6 +46,7 @@ TASKS = {
         "JoinedRuns": "verbs.joined_runs",
         "step_table": "verbs.run_folder",
         "doctor": "verbs.doctor",
+        "tour": "verbs.tour",
     },
     "Models": {
         "Model": "verbs.model_file",

@@ -23,7 +23,16 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from console_lines import BUDGET, Line, created, lines, reason_not_to_type, typed, unavailable  # noqa: E402
+from console_lines import (  # noqa: E402
+    BUDGET,
+    Line,
+    created,
+    lines,
+    reason_not_to_type,
+    saved_files,
+    typed,
+    unavailable,
+)  # fmt: skip
 
 LIMIT = 600
 """Seconds for one line, of which each is as many on a machine where processes wait for cores."""
@@ -150,6 +159,11 @@ def prepared(home: Path) -> Path:
     return folder
 
 
+def page_of(name: str) -> Path:
+    """The file of a page."""
+    return ROOT / name if name == "README.md" else ROOT / "docs" / "guide" / name
+
+
 def first_toml_block(page: Path) -> str:
     """What a page shows as a file."""
     found = re.search(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
@@ -213,7 +227,13 @@ def main() -> int:
             for name in {name for line in own for name in created(line)}:
                 remove(folder / name)
             (folder / "elbowroom").symlink_to(ROOT / "elbowroom")
+            for name, text in saved_files(page_of(page)).items():
+                (folder / name).write_text(text)
+            heading = ""
             for line in own:
+                if line.heading != heading:
+                    heading = line.heading
+                    print(f"## {heading}", file=log, flush=True)
                 reason = reason_not_to_type(line)
                 if reason:
                     print(f"-    {page}:{line.number} {line.text}: {reason}", file=log, flush=True)
@@ -225,8 +245,8 @@ def main() -> int:
                 head = f"{'FAIL' if wrong else 'ok  '} {page}:{line.number} {done.seconds:.0f} s {text}"
                 print(head, f": {wrong}" if wrong else "", file=log, flush=True)
                 print(head, f": {wrong}" if wrong else "", flush=True)
-                if wrong:
-                    print("      " + done.output[-1500:].replace("\n", "\n      "), file=log, flush=True)
+                shown = done.output[-1500:] if wrong or done.code else "\n".join(done.output.split("\n")[-4:])
+                print("      " + shown.strip("\n").replace("\n", "\n      "), file=log, flush=True)
         print(f"{typed_lines} lines typed, {failed} failed", file=log)
     print(f"{typed_lines} lines typed, {failed} failed")
     return int(failed > 0)

@@ -223,11 +223,27 @@ def test_a_set_up_that_takes_long_says_how_far_it_is(checkout: Checkout) -> None
     assert "  4 s" not in err
 
 
-def test_packages_of_single_commands_are_no_reason_to_stop(checkout: Checkout) -> None:
-    code, _, err = checkout.run("plans", FAKE_UID="1000", FAKE_MISSING="libsimgrid-dev")
-    assert code == 0
-    assert "some commands will not work; as root: apt-get install" in err
-    assert checkout.run("plans", FAKE_UID="1000", FAKE_MISSING="g++")[0] == 0  # set up already
+def test_a_command_that_compiles_nothing_needs_no_compiler(checkout: Checkout) -> None:
+    code, _, err = checkout.run("plans", FAKE_MISSING="g++ cmake libsimgrid-dev")
+    assert code == 0, err
+    assert "apt-get" not in err
+    assert checkout.logged() == ["venv", "pip ."]
+
+
+def test_packages_are_installed_by_name_or_all_that_commands_need(checkout: Checkout) -> None:
+    assert checkout.run("install", "cmake", "g++", FAKE_MISSING="g++ libsimgrid-dev valgrind")[0] == 0
+    assert checkout.logged()[-1].endswith("--no-install-recommends g++")
+    assert checkout.run("install", FAKE_MISSING="g++ libsimgrid-dev valgrind")[0] == 0
+    assert checkout.logged()[-1].endswith("--no-install-recommends g++ libsimgrid-dev")
+    assert "venv" not in checkout.logged()
+
+
+def test_who_cannot_install_packages_learns_the_command(checkout: Checkout) -> None:
+    code, _, err = checkout.run("install", "g++", FAKE_UID="1000", FAKE_MISSING="g++")
+    assert (code, err) == (
+        1,
+        "elbowroom: packages are missing; as root: apt-get install --no-install-recommends g++\n",
+    )
 
 
 def test_tests_run_as_root_without_a_network_and_say_what_is_skipped(checkout: Checkout) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import NamedTuple
 
 from elbowroom.cli.console import print_wrapped
+
+TYPED = "ELBOWROOM_TYPED"
+"""Environment variable: how ./elbowroom was typed, where `elbowroom` is not in the PATH."""
 
 
 class Answer(NamedTuple):
@@ -27,6 +31,12 @@ def command_line(*words: Path | str | float) -> str:
     return shlex.join(("elbowroom", *map(str, words)))
 
 
+def as_typed(command: str) -> str:
+    """A command line of elbowroom by the name with which it was started: `./elbowroom run quick`."""
+    typed = os.environ.get(TYPED)
+    return command if not typed else f"{shlex.quote(typed)} {command.removeprefix('elbowroom ')}"
+
+
 def print_answer(answer: Answer) -> None:
     """Prints the three paragraphs; the command stays on one line, however long, so that it can be copied."""
     print()
@@ -34,4 +44,4 @@ def print_answer(answer: Answer) -> None:
     print()
     print_wrapped(answer.why)
     print()
-    print(f"next: {answer.next}")
+    print(f"next: {as_typed(answer.next)}")

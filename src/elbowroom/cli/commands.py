@@ -13,6 +13,7 @@ from elbowroom import __version__
 from elbowroom.cli.options import SETTINGS, CommandGroup, hint_renamed
 
 COMMANDS = {
+    "tour": ("tour", "Try everything once on a virtual machine, in half a minute."),
     "doctor": ("doctor", "Check this machine, with a hint for each problem."),
     "run": ("run", "Measure a plan."),
     "study": ("study", "Measure a paper's figures, and judge its statements."),
@@ -55,7 +56,7 @@ GOALS = {
     "Improve a program": ("diagnose", "profile", "trace", "advise", "nic"),
     "Predict and share nodes": ("fit", "evaluate", "predict", "predict-step", "colocate"),
     "Simulate": ("machine", "simulate-memory", "broadcast"),
-    "Read and set up": ("help", "manual", "completion", "schema"),
+    "Read and set up": ("tour", "help", "manual", "completion", "schema"),
 }
 """The commands by what a user wants, as `elbowroom --help` lists them."""
 

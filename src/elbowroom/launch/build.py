@@ -143,8 +143,10 @@ def program_words(name: str, mpi: Mpi | None = None) -> tuple[str, ...]:
 
 
 def has_simgrid(name: str = "broadcast-simulator") -> bool:
-    """Whether a simulator of this name is given, or SimGrid is installed."""
-    return native.given(name) is not None or bool(starpu.installed("simgrid"))
+    """Whether a simulator of this name is given, or SimGrid is installed (now, where ./elbowroom can)."""
+    if native.given(name) is not None or starpu.installed("simgrid"):
+        return True
+    return native.install(BROADCAST_PACKAGES) and bool(starpu.installed("simgrid"))
 
 
 def _without_mpi(name: str, packages: str, *folders: str, recursive: bool = True) -> Path:

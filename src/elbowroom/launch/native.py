@@ -33,6 +33,9 @@ from elbowroom.launch.processes import Finished, run
 COMPILER_PACKAGES = "g++ cmake ninja-build"
 """What building anything needs, by the names of Debian and Ubuntu."""
 
+INSTALLER = "ELBOWROOM_INSTALLER"
+"""The environment variable by which ./elbowroom names itself: it installs Debian's packages."""
+
 _FOLDERS = ("trace-libraries",)
 """What `given` names as a folder."""
 
@@ -109,6 +112,7 @@ def kept(target: Target, kind: str, key: str) -> Path:
     with locked(folder, target) as mine:
         if not first.exists():
             _check_programs_start(folder.parent, target)
+            install(target.packages)
             build(
                 target,
                 folder,
@@ -184,10 +188,14 @@ def _check_programs_start(folder: Path, target: Target) -> None:
 
 
 def compiler_identity(name: str = "program", packages: str = COMPILER_PACKAGES) -> str:
-    """First line of the compiler's `--version`; raises MachineError when there is no compiler."""
+    """First line of the compiler's `--version`. MachineError where there is no compiler, but in a dry run."""
     compiler = os.environ.get("CXX", "c++")
     path = shutil.which(compiler)
+    if not path and install(packages):
+        path = shutil.which(compiler)
     if not path:
+        if is_dry_run():
+            return f"{compiler}, which is not installed"
         raise _missing(f"no C++ compiler ({compiler}) was found", name, packages)
     version = run([path, "--version"], field="compiler").stdout
     return f"{path} {version.splitlines()[0] if version else ''}"
@@ -244,7 +252,7 @@ def _missing(what: str, name: str, packages: str) -> MachineError:
     return MachineError(
         f"{what}, and the {name} must be built",
         field=name,
-        hint=f"on Debian or Ubuntu `apt-get install {packages}`",
+        hint=f"on Debian or Ubuntu, as root: apt-get install {missing_packages(packages) or packages}",
     )
 
 
@@ -435,6 +443,21 @@ def missing_packages(names: str) -> str:
     listed = run(query, field="dpkg-query").stdout.splitlines()
     installed = {line.split()[0] for line in listed if line.endswith(" installed")}
     return " ".join(name for name in names.split() if name not in installed)
+
+
+def install(packages: str) -> bool:
+    """Installs those of Debian's packages that are missing, where ./elbowroom started this process as root,
+    and not in a dry run; returns whether it did.
+    """
+    script = os.environ.get(INSTALLER)
+    if not script or os.geteuid() != 0 or is_dry_run():
+        return False
+    lacking = missing_packages(packages)
+    if not lacking:
+        return False
+    words = [script, "install", *lacking.split()]
+    # Its progress is on stderr; stdout may hold a document.
+    return subprocess.run(words, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False).returncode == 0
 
 
 _PATIENCE = 10

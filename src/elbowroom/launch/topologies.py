@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from elbowroom.errors import MachineError
-from elbowroom.launch import hwloc_child
+from elbowroom.launch import hwloc_child, native
 from elbowroom.launch.processes import Finished, run
 from elbowroom.machine.hwloc import machine_of_document
 from elbowroom.machine.hwloc_xml import V2_HINT, check_numbers, parse_topology, parse_xml, text_for_hwloc2
@@ -62,6 +62,13 @@ def own_topology_xml() -> str:
 
 
 def _hwloc(text: bytes) -> Finished:
+    """What libhwloc says; it is installed now where it is missing and ./elbowroom can."""
+    finished = _hwloc_answer(text)
+    missing = finished.code == hwloc_child.NO_LIBRARY
+    return _hwloc_answer(text) if missing and native.install("libhwloc-dev") else finished
+
+
+def _hwloc_answer(text: bytes) -> Finished:
     return run(
         [sys.executable, "-I", "-S", hwloc_child.__file__],
         field="topology",

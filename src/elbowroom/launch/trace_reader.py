@@ -27,7 +27,7 @@ import msgspec
 
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import wrong_kind
-from elbowroom.launch import build, processes
+from elbowroom.launch import build, native, processes
 from elbowroom.progress import Progress
 from elbowroom.quantities import plural
 from elbowroom.trace.documents import Stat, TraceCheck, decode
@@ -411,11 +411,14 @@ _NAMES = ("otf2", "open-trace-format2")
 
 
 def otf2_library_name() -> str:
-    """The name of libotf2. UsageError where it is not installed."""
-    for name in _NAMES:
-        path = ctypes.util.find_library(name)
-        if path is not None:
-            return path
+    """The name of libotf2, installed now where ./elbowroom can. UsageError where it is not installed."""
+    for _ in range(2):
+        for name in _NAMES:
+            path = ctypes.util.find_library(name)
+            if path is not None:
+                return path
+        if not native.install("libotf2-trace-dev"):
+            break
     raise UsageError(
         "needs libotf2, which is not installed",
         field="trace",

@@ -417,6 +417,7 @@ def with_starpu(where: Where, plan: Plan, tell: Callable[[str], object]) -> Wher
     real = where.machine is None and not (where.launcher or "").startswith(PREFIX)
     if where.mpi is not None or not real or not experiments.get(plan.experiment).needs_starpu(plan):
         return where
+    native.install(f"pkg-config {starpu.DEBIAN_PACKAGES}")
     installed = starpu.look()
     if isinstance(installed, ElbowroomError):
         return where

@@ -141,6 +141,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "what a study would measure: what `study --dry-run --json` prints",
         "studies.document:StudyPlan",
     ),
+    "tour": ("tour: what `tour --json` prints", "verbs.tour:Tour"),
     "trace-activity": (
         "activity in a trace: what `trace activity --json` prints",
         "trace.activity_figures:ActivityOverTime",

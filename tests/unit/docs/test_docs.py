@@ -28,7 +28,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 WRAPPERS = {"salloc", "tests/bootstrap/debian12.sh"}
 """Commands that start the command after their own options."""
 
-SHELL_COMMANDS = {"test", "lint", "docs"}
+SHELL_COMMANDS = {"test", "lint", "docs", "install"}
 """What ./elbowroom answers itself."""
 
 
