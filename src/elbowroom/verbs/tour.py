@@ -35,7 +35,7 @@ name = "stencil"
 comp_bytes = "3GB"     # memory that its computing cores move
 comm_bytes = "1GB"     # its messages
 
-[now]                  # how it runs: all data on node 1, the NIC is at node 0
+[now]                  # how it runs: all data on node 1, but the NIC is at node 0
 cores = 18
 comp_node = 1
 comm_node = 1
@@ -81,41 +81,42 @@ STEPS = (
         "sides keep only three quarters.",
         "show henri",
         (r"^kernel .*", r"^memset_nt 18 .* 1/1 .*\n.*"),
+        paragraphs=1,
     ),
     Step(
         "Fit",
         "A fit turns the run into a model of the machine: what a core demands, and what the memory, the link "
         "between the sockets and the NIC deliver. Each parameter has a 90 % interval.",
         "fit henri -o henri.json",
-        (r"^flow  .*", r"^uplink .*\n.*", r"^controller .*"),
+        (r"^flow  .*", r"^uplink .*\n.*"),
         paragraphs=1,
     ),
     Step(
         "Predict",
         "The model predicts any number of cores and any placement, also those that were not measured. "
-        "Every number has a 90 % interval, and the model says where it extrapolates.",
+        f"{JOB_FILE} describes a program, and here is what it gets now: all cores, and all data on node 1.",
         "predict henri.json --cores 18 --comp-node 1 --comm-node 1",
         (r"^MB/s .*\n.*\n.*",),
         paragraphs=1,
+        needs_job=True,
     ),
     Step(
         "Advise",
-        f"{JOB_FILE} describes one step of a program: its bytes, how it runs now, and what may change. "
-        "The advice compares every allowed setup, and recommends only changes whose gain exceeds the error "
-        "of the model.",
+        f"The advice compares the present setup with every other one that {JOB_FILE} allows. It recommends "
+        "only changes whose gain exceeds the error of the model.",
         f"advise henri.json --job {JOB_FILE}",
         (r"^step  .*", r"^now  .*", r"^advised .*(?:\n {10}.*)*"),
+        paragraphs=0,
         needs_job=True,
-        paragraphs=1,
     ),
     Step(
         "Verify",
         "Predictions can be wrong, so the last step measures the gain: the present and the advised setup "
         "take turns. On your own machine, leave out `--machine henri`.",
         f"advise henri.json --job {JOB_FILE} --verify --machine henri --run-out verified",
-        (r"^ +predicted 90 %.*(?:\n.+)*",),
+        (r"^Confirmed.*(?:\n.+)*",),
+        paragraphs=1,
         needs_job=True,
-        paragraphs=2,
     ),
 )
 INTRODUCTION = (
@@ -240,7 +241,7 @@ def print_heading(number: int, step: Step) -> None:
 def excerpt(output: str, patterns: tuple[str, ...], paragraphs: int = ANSWER_PARAGRAPHS) -> str:
     """The parts of an output that match, and its last paragraphs; `…` stands for what is left out."""
     text = output.strip("\n")
-    answer = "\n\n".join(text.split("\n\n")[-paragraphs:])
+    answer = "\n\n".join(text.split("\n\n")[-paragraphs:] if paragraphs else ())
     spans = [match.span() for pattern in patterns if (match := re.search(pattern, text, re.MULTILINE))]
     spans.append((len(text) - len(answer), len(text)))
     parts, end = [], 0
