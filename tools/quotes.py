@@ -3,8 +3,9 @@
     python tools/quotes.py [--update] [PAGE...]        default: all pages of docs/ but docs/measured
 
 The `elbowroom` commands of console blocks with output are run, in the order of the page, in a folder of its
-own that has docs/, machines/, plans/ and the finished run runs/RUN. A line `…` stands for lines that are left
-out. A comment in the line before a block or table says otherwise, or where its numbers come from:
+own that has docs/, machines/, plans/ and the finished run runs/RUN; then, in one session of Python, the
+examples of pycon blocks. A line `…` stands for lines that are left out. A comment in the line before a block
+or table says otherwise, or where its numbers come from:
 
     <!-- fitted -->                                        numbers of a fit: their last digits may differ
     <!-- after python tests/FILE.py ... -->                runs this first: it makes the commands' input
@@ -20,6 +21,8 @@ out. A comment in the line before a block or table says otherwise, or where its 
 from __future__ import annotations
 
 import difflib
+import doctest
+import json
 import os
 import re
 import shlex
@@ -27,6 +30,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -41,6 +45,9 @@ INDENTED = re.compile(r"(?<=^\n)    (.+)\n(?:    .*\n){2,}", re.MULTILINE)
 """Output that no fence marks: lines of code between the lines of a list are shorter."""
 
 NUMBER = r"[-−+]?\d[\d\u202f]*(?:\.\d+)?(?:e[-+]\d+)?"
+
+WIDTH = 120
+"""Letters of a line of a page."""
 
 CLOSE = 0.02
 """Relative difference of two numbers of a fit that count as equal; or one unit of the last digit."""
@@ -127,6 +134,60 @@ def run_quotes(text: str, folder: Path) -> Iterator[tuple[Quote, str]]:
     for quote in quotes(text):
         printed = run(quote.command, folder)
         yield quote, (folder / quote.file).read_text(encoding="utf-8") if quote.file else printed
+    examples = list(python_quotes(text))
+    if examples:
+        yield from zip(examples, run_python([quote.command for quote in examples], folder), strict=True)
+
+
+def python_quotes(text: str) -> Iterator[Quote]:
+    """The examples of the pycon blocks of a page, in order."""
+    for block in BLOCK.finditer(text):
+        if block["kind"] != "pycon":
+            continue
+        lines = block["body"].splitlines(keepends=True)
+        for example in doctest.DocTestParser().get_examples(block["body"]):
+            line = example.lineno + example.source.count("\n")
+            start = block.start("body") + len("".join(lines[:line]))
+            end = start + len("".join(lines[line : line + example.want.count("\n")]))
+            yield Quote(start, end, example.want, example.source, "", block["mark"] == "fitted")
+
+
+SESSION = """
+import contextlib, io, json, sys
+
+names = {"__name__": "__main__"}
+for source in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        exec(compile(source, "example", "single"), names)
+    print(json.dumps(shown.getvalue()))
+"""
+
+
+def run_python(sources: list[str], folder: Path) -> list[str]:
+    """What each example of one session prints, in lines as wide as a page."""
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION],
+        cwd=folder,
+        env=environment(),
+        input=json.dumps(sources),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"quotes: an example fails:\n{done.stderr}")
+    return [wrapped(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def wrapped(printed: str) -> str:
+    """Lines that are longer than those of a page, in several."""
+    lines = (textwrap.wrap(line, WIDTH, break_long_words=False) or [""] for line in printed.splitlines())
+    return "".join(f"{line}\n" for part in lines for line in part)
+
+
+def environment() -> dict[str, str]:
+    """Of a process that imports elbowroom from here and prints to a terminal of 80 columns."""
+    return {"PYTHONPATH": str(ROOT / "src"), **os.environ, "COLUMNS": "80"}
 
 
 def run(command: str, folder: Path) -> str:
@@ -136,11 +197,10 @@ def run(command: str, folder: Path) -> str:
         raise SystemExit(f"quotes: only elbowroom is run, not: {command}")
     if words[1] == "run" and "diffusion" not in words:
         words.append("--no-report")  # it takes longer than the rest
-    environment = {"PYTHONPATH": str(ROOT / "src"), **os.environ, "COLUMNS": "80"}
     done = subprocess.run(
         [sys.executable, "-m", *words],
         cwd=folder,
-        env=environment,
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -227,7 +287,8 @@ def main(arguments: Iterable[str]) -> int:
         text = page.read_text(encoding="utf-8")
         result = text
         with tempfile.TemporaryDirectory() as folder:
-            for quote, printed in reversed(list(run_quotes(text, Path(folder)))):
+            found = sorted(run_quotes(text, Path(folder)), key=lambda pair: pair[0].start, reverse=True)
+            for quote, printed in found:
                 wrong = differences(quote.output, printed, fitted=quote.fitted)
                 if wrong and update:
                     result = result[: quote.start] + renewed(quote.output, printed) + result[quote.end :]

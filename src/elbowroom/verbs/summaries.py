@@ -93,7 +93,7 @@ def _run(run: Run) -> ResultSummary:
     return ResultSummary(
         f"{run.manifest.plan['name']} on {machine_line(run.machine)}; {plural(points, 'point')}{unfinished}",
         answer.verdict,
-        (answer.why, *others),
+        (answer.why, *others[:2]),
         answer.next,
         lambda: run.figures,
     )

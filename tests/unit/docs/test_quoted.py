@@ -9,7 +9,8 @@ import pytest
 import quotes
 from quotes import CLOSE, ROOT, contains, words_of
 
-PAGES = [page for page in quotes.pages() if any(quotes.quotes(page.read_text(encoding="utf-8")))]
+TEXTS = {page: page.read_text(encoding="utf-8") for page in quotes.pages()}
+PAGES = [page for page, text in TEXTS.items() if any(quotes.quotes(text)) or any(quotes.python_quotes(text))]
 
 
 @pytest.mark.parametrize(
@@ -85,3 +86,14 @@ def test_quotes_are_renewed_part_by_part() -> None:
         "machine: henri\n\nKeeps 0.87.\n",
         "n kept\n1 1.00\n2 0.87\n",
     ]
+
+
+def test_examples_of_python_are_one_session_and_are_renewed(tmp_path: Path) -> None:
+    text = (
+        "```pycon\n>>> a = 1\n>>> a + 1\n3\n```\nText.\n"
+        "```pycon\n>>> for b in (a, 7):\n...     print(b)\n1\n7\n```\n"
+    )
+    first, second, third = quotes.run_quotes(text, tmp_path)
+    assert (first[0].output, first[1]) == ("", "")
+    assert (text[second[0].start : second[0].end], second[1]) == ("3\n", "2\n")
+    assert (third[0].output, third[1]) == ("1\n7\n", "1\n7\n")
