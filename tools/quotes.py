@@ -256,18 +256,18 @@ def value_of(word: str) -> tuple[float, float] | None:
 
 def renewed(output: str, printed: str) -> str:
     """Quoted output as printed now: each part from the line most like its first to that like its last."""
-    lines, shown, begin = printed.splitlines(), [], 0
+    lines, shown, begin = [line.rstrip() for line in printed.rstrip().splitlines()], [], 0
     quoted = re.split(r"^(?:…|\.\.\.)\n", output, flags=re.MULTILINE)
     for part in quoted:
         old = part.splitlines()
         if old:
             first = likest(old[0], lines, begin, 0.001)
             last = first if len(old) == 1 else likest(old[-1], lines, first + len(old) - 1, 0.05)
-            shown.append("".join(f"{line.rstrip()}\n" for line in lines[first : last + 1]))
+            shown.append("".join(f"{line}\n" for line in lines[first : last + 1]))
             begin = last + 1
         else:
             shown.append("")
-    return printed.rstrip("\n") + "\n" if len(quoted) == 1 else "…\n".join(shown)
+    return "".join(f"{line}\n" for line in lines) if len(quoted) == 1 else "…\n".join(shown)
 
 
 def likest(line: str, lines: list[str], expected: int, distance: float) -> int:

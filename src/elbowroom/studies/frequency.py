@@ -243,7 +243,7 @@ def slows_on_the_communicating_socket(evidence: Evidence, run: str) -> Outcome:
 
 
 HIGHER = "confirmed if the intervals at the lowest and the highest frequency are apart in this direction"
-EQUAL = "confirmed if the intervals differ by less than 10 % at most, refuted if by more at least"
+EQUAL = "confirmed if the values differ by less than 10 %, with the whole interval, refuted if by more"
 READ = (
     "confirmed if it holds, with its interval, at every number of cores whose frequencies can be read (2 % "
     "is a change), refuted if it holds at none"

@@ -225,7 +225,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
     samples = ", ".join(f"{comp}/{comm}" for comp, comm in table.samples)
     print_wrapped(
         f"Samples: data of computations/communications on nodes {samples}. "
-        "Inside: of the 90 % intervals, widened by those of the measured values."
+        "Inside: share of the measured values in the 90 % intervals, widened by their own intervals."
     )
     print()
     shown = new_table(
@@ -273,7 +273,7 @@ def percent(value: float | None) -> str:
 MEANINGS = {
     "extrapolated": "beyond what was measured",
     "virtual": "the machine is simulated",
-    "repaired": "the equations as published say something else here; --faithful gives that",
+    "repaired": "the equations as published contradict themselves here; --faithful predicts by them",
 }
 
 

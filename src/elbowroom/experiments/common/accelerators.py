@@ -225,7 +225,7 @@ def source_table(sources: Sequence[ContrastSource]) -> TextTable | None:
         Column("95 %", _ends_of),
         Column("contrast", lambda item: item.contrast, left=True),
     )
-    legend = "Of a difference, the interval has the ends of both; a negative loss is a gain."
+    legend = "The interval of a difference is the widest that both allow; a negative loss is a gain."
     return table("Sources of loss, by contrast", sources, columns, legend=legend)
 
 

@@ -137,8 +137,12 @@ PARAMETERS = (
     Meaning("port", "MB/s", "what comes into a node from remote cores and from messages beside them"),
     Meaning("crossing", "MB/s", "remote cores into one node and messages into another of that socket"),
     Meaning("root", "MB/s", "messages and all the cores' requests together, in different nodes"),
-    Meaning("floor_first", "1", "part of its bandwidth alone that is sure for messages, first socket"),
-    Meaning("floor_second", "1", "part of its bandwidth alone that is sure for messages, second socket"),
+    Meaning(
+        "floor_first", "1", "share of their bandwidth alone that messages keep in any case, first socket"
+    ),
+    Meaning(
+        "floor_second", "1", "share of their bandwidth alone that messages keep in any case, second socket"
+    ),
     Meaning("weight_first", "cores", "above their floor, messages are served like so many, first socket"),
     Meaning("weight_second", "cores", "above their floor, messages are served like so many, second socket"),
     Meaning("cost_first", "1", "what a byte of messages into the first socket takes of a controller"),
