@@ -460,7 +460,7 @@ def _no_model(why: str, folders: Sequence[Path]) -> NoModel:
     return NoModel(
         f"could not be measured: {why}",
         field="model",
-        hint="when nothing else runs, diagnose the profile again with more --budget, which goes on with "
+        hint="when nothing else runs, diagnose the profile again with more --budget, which continues with "
         + " and ".join(str(folder) for folder in folders if folder.exists()),
     )
 
