@@ -153,7 +153,7 @@ def points(count: int, machine: Machine, seed: int = 1) -> Iterator[tuple[PointR
 
 
 def sweep(name: str, results: list[PointResult]) -> Figure:
-    """Communication on the left, computation on the right, over the number of computing cores."""
+    """Communication above, computation below, over the number of computing cores."""
     measured = [r for r in results if r.comm.alone]
 
     def series(title: str, which: str, state: str) -> Series:
@@ -166,7 +166,7 @@ def sweep(name: str, results: list[PointResult]) -> Figure:
             y=tuple(s.median for s in chosen),
             low=tuple(s.d1 for s in chosen),
             high=tuple(s.d9 for s in chosen),
-            axis="right" if which == "comp" else "left",
+            axis="below" if which == "comp" else "left",
             points=tuple(r.id for r in measured),
         )
 
@@ -179,7 +179,7 @@ def sweep(name: str, results: list[PointResult]) -> Figure:
         title=f"{words} beside {kernel}, messages of {first.size} B",
         x=Axis(label="computing cores"),
         left=Axis(label=f"{words} ({unit})"),
-        right=Axis(label=f"{kernel} bandwidth (MB/s)"),
+        below=Axis(label=f"{kernel} bandwidth (MB/s)"),
         series=(
             series(words, "comm", "alone"),
             series(words, "comm", "together"),

@@ -142,4 +142,4 @@ def sound(figures: Sequence[Figure], ids: set[str]) -> None:
             band = zip(series.low, series.y, series.high, strict=True) if series.low else ()
             assert all(low <= y <= high for low, y, high in band)
             assert set(series.points) <= ids
-            assert series.axis == "left" or figure.right is not None
+            assert series.axis == "left" or figure.below is not None

@@ -15,7 +15,7 @@ def test_a_figure_with_two_axes_a_band_and_a_mark_is_drawn_as_before(snapshot: S
         title="Bandwidth over message size",
         x=Axis(label="message size", scale="log2", bytes=True),
         left=Axis(label="network bandwidth (MB/s)", scale="log10"),
-        right=Axis(label="TRIAD (MB/s)"),
+        below=Axis(label="TRIAD (MB/s)"),
         series=(
             Series(
                 name="network bandwidth together",
@@ -32,7 +32,7 @@ def test_a_figure_with_two_axes_a_band_and_a_mark_is_drawn_as_before(snapshot: S
                 style="alone",
                 x=sizes,
                 y=(1e4, 1e4, 9e3),
-                axis="right",
+                axis="below",
             ),
         ),
         marks=(Mark(x=65536.0, text="computation suffers from 64 KiB"),),

@@ -103,10 +103,10 @@ def test_points_without_a_known_spread_have_no_whiskers() -> None:
 
 def test_all_panels_have_the_same_scales() -> None:
     drawn = figures.panels(HENRI.shape, predictions(), rows(0, 0))
-    assert len({(figure.left.reach, figure.right.reach) for figure in drawn if figure.right}) == 1
+    assert len({(figure.left.reach, figure.below.reach) for figure in drawn if figure.below}) == 1
     highest = max(p.comp_alone.high for p in predictions())
-    assert drawn[0].right is not None
-    assert drawn[0].right.reach == pytest.approx(highest)
+    assert drawn[0].below is not None
+    assert drawn[0].below.reach == pytest.approx(highest)
 
 
 def test_a_mark_says_where_the_model_leaves_what_was_measured() -> None:

@@ -41,7 +41,7 @@ def test_figures_of_polling_workers(snapshot: SnapshotAssertion) -> None:
         {
             "name": figure.name,
             "title": figure.title,
-            "axes": [axis.label for axis in (figure.x, figure.left, figure.right) if axis is not None],
+            "axes": [axis.label for axis in (figure.x, figure.left, figure.below) if axis is not None],
             "series": [(line.name, line.style, line.axis, line.x, line.y) for line in figure.series],
         }
         for figure in polling.figures(made(), EIGHT)

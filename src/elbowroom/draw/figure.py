@@ -35,7 +35,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     y: tuple[float, ...]
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
-    axis: Literal["left", "right"] = "left"
+    axis: Literal["left", "below"] = "left"
     points: tuple[str, ...] = ()
     drawn: Drawn = "curve"
     value: str = "median"
@@ -58,7 +58,7 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
     `reach` is a value that a y axis shows whatever its curves need: panels side by side can be compared.
     `reference` is a value of the y axis that carries a line across the plot (the 1 of `kept`).
     `names` stand at 0, 1, 2 … in place of numbers (x axis, and both axes of a map).
-    `second` is another unit of the x axis, or of the left one where there is no right one.
+    `second` is another unit of the x axis, or of the left one where there is none below.
     """
 
     label: str
@@ -86,7 +86,7 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
     x: float
     y: float
     text: str
-    axis: Literal["left", "right"] = "left"
+    axis: Literal["left", "below"] = "left"
     hollow: bool = False
     across: tuple[float, float] | None = None
     up: tuple[float, float] | None = None
@@ -133,7 +133,8 @@ class NamedRegion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One panel: left axis (communication by convention), right axis (computation), series and marks; a map
+    """One plot with the y axis `left`; where there is an axis `below`, a second plot under the first one over
+    the same x axis (communication above, computation below, by convention): no plot has two y axes. A map
     where it has fields.
 
     `highlight` is what sets the panel apart from those beside it, in a few words; its frame is thicker.
@@ -144,7 +145,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     x: Axis
     left: Axis
-    right: Axis | None = None
+    below: Axis | None = None
     series: tuple[Series, ...] = ()
     marks: tuple[Mark, ...] = ()
     labels: tuple[Label, ...] = ()

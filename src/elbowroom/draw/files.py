@@ -51,6 +51,7 @@ def load_matplotlib() -> ModuleType:
 KINDS = (".png", ".svg")
 LINE_WIDTH = 1.6
 SIZE_INCHES = (7.0, 4.4)
+PAIRED_INCHES = (7.0, 5.6)
 PANEL_INCHES = (4.2, 2.8)
 MAP_INCHES = (6.6, 5.2)
 DOTS_PER_INCH = 150
@@ -163,7 +164,7 @@ def _canvas(width: float, height: float) -> Canvas:
 
 
 def _draw(figure: Figure) -> Canvas:
-    canvas = _canvas(*SIZE_INCHES)
+    canvas = _canvas(*(SIZE_INCHES if figure.below is None else PAIRED_INCHES))
     left = canvas.add_subplot()
     handles, marks = _panel(left, figure)
     title = _wrapped(_title(figure))
@@ -232,13 +233,12 @@ def _sentences(text: str) -> list[str]:
 
 
 def _label_edges(axes: Axes, others: Sequence[Axes], index: int, columns: int, count: int) -> None:
-    """Leaves axes their labels at the edges only; `others`: those of the same panel on the right."""
-    if index + columns < count:
-        axes.xaxis.label.set_visible(False)
-    if index % columns:
-        axes.yaxis.label.set_visible(False)
-    for right in others:
-        right.yaxis.label.set_visible(index % columns == columns - 1 or index == count - 1)
+    """Leaves axes their labels at the edges only; `others`: those of the plot below in the same panel."""
+    for plot in (axes, *others):
+        if index + columns < count:
+            plot.xaxis.label.set_visible(False)
+        if index % columns:
+            plot.yaxis.label.set_visible(False)
 
 
 def _title(figure: Figure) -> str:
@@ -253,45 +253,57 @@ def _wrapped(title: str, width: float = 1.0) -> str:
 def _panel(left: Axes, figure: Figure) -> tuple[list[Line2D | Patch], list[str]]:
     """Draws the figure into the axes; returns the legend's entries and the sentences of the marks."""
     marks = marks_of(figure)
-    sides = {"left": left} | ({} if figure.right is None else {"right": left.twinx()})
-    _axis(left, "x", figure.x, marks.x)
-    for side, axis in (("left", figure.left), ("right", figure.right)):
+    sides = {"left": left} | ({} if figure.below is None else {"below": _plot_below(left)})
+    for plot in sides.values():
+        _axis(plot, "x", figure.x, marks.x)
+    if figure.below is not None:
+        left.tick_params(labelbottom=False)
+        left.set_xlabel("")
+    for side, axis in (("left", figure.left), ("below", figure.below)):
         if axis is not None:
             _axis(sides[side], "y", axis, marks.sides[side])
             if colour := palette.axis_colour(figure, side):
                 sides[side].yaxis.label.set_color(palette.ON_LIGHT[colour])
-    _frame(left, sides.get("right"), figure, marks)
+    for side, plot in sides.items():
+        _frame(plot, figure, marks.reference if side == "left" else None)
     keys = _fields(left, figure, marks)
     for curve in marks.curves:
         _curve(sides[curve.side], curve)
-    _names(figure, sides.get("right", left), marks)
+    _names(figure, left, marks)
     for number, across, badge in line_marks(figure, marks.x, BADGE):
-        left.axvline(across, color=FAINT, linestyle=":", linewidth=1.0)
+        for plot in sides.values():
+            plot.axvline(across, color=FAINT, linestyle=":", linewidth=1.0)
         look: Any = {"color": "white", "fontsize": 7.5, "bbox": {"boxstyle": "circle,pad=0.25", "color": INK}}
         left.annotate(str(number), (badge, 1.0), ha="center", va="bottom", annotation_clip=False, **look)
     sentences = [f"{number}  {plain(mark.text)}" for number, mark in enumerate(figure.marks, start=1)]
     return [*keys, *(_key(look) for look in marks.keys)], sentences
 
 
-def _frame(left: Axes, right: Axes | None, figure: Figure, marks: Marks) -> None:
-    """Grid, the line at the left axis' reference, and spines: all four around a map, thick ones around a
-    panel that is set apart from those beside it.
+def _plot_below(axes: Axes) -> Axes:
+    """Leaves the upper half of its place to the axes; those of the lower half."""
+    place = axes.get_subplotspec()
+    canvas = axes.get_figure(root=True)
+    if place is None or canvas is None:
+        raise ValueError("a plot below another one needs a place in a grid")
+    upper, lower = place.subgridspec(2, 1)
+    axes.set_subplotspec(upper)
+    return canvas.add_subplot(lower)
+
+
+def _frame(axes: Axes, figure: Figure, reference: float | None) -> None:
+    """Grid, the line at the reference, and spines: all four around a map, thick ones around a panel that is
+    set apart from those beside it.
     """
-    left.grid(visible=True, color="#e4e7eb", linewidth=0.8)
-    left.set_axisbelow(True)
-    if marks.reference is not None:
-        left.axhline(marks.reference, color=INK, linewidth=0.9, zorder=1.5)
+    axes.grid(visible=True, color="#e4e7eb", linewidth=0.8)
+    axes.set_axisbelow(True)
+    if reference is not None:
+        axes.axhline(reference, color=INK, linewidth=0.9, zorder=1.5)
     strong = bool(figure.highlight)
-    closed = strong or bool(figure.fields)
-    left.spines["top"].set_visible(closed)
-    if right is None:
-        left.spines["right"].set_visible(closed)
-    else:
-        right.spines["top"].set_visible(False)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(strong or bool(figure.fields))
     if strong:
-        for axes in (left, right):
-            for spine in axes.spines.values() if axes is not None else ():
-                spine.set_linewidth(2.2)
+        for spine in axes.spines.values():
+            spine.set_linewidth(2.2)
 
 
 def _axis(axes: Axes, which: str, axis: Axis, scale: AxisScale) -> None:

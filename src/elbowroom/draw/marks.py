@@ -44,7 +44,7 @@ class CurveMarks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marks(msgspec.Struct, frozen=True, kw_only=True):
-    """All marks of a figure, and the scales of its axes: `sides` has the `left` one, and the `right` one
+    """All marks of a figure, and the scales of its axes: `sides` has the `left` one, and the one `below`
     where there is one. `keys`: the entries of its legend; `reference`: the height of the line at the left
     axis' reference.
     """
@@ -59,8 +59,8 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True):
 def marks(figure: Figure) -> Marks:
     """The marks of a figure."""
     x, sides = scales.horizontal(figure), {"left": scales.vertical(figure, "left")}
-    if figure.right is not None:
-        sides["right"] = scales.vertical(figure, "right")
+    if figure.below is not None:
+        sides["below"] = scales.vertical(figure, "below")
     looks = palette.looks(figure)
     curves = [
         _curve(series, base, look, figure, x, sides)
@@ -80,7 +80,7 @@ def _curve(
 ) -> CurveMarks:
     side = series.axis if series.axis in sides else "left"
     y = sides[side]
-    axis = figure.right if side == "right" and figure.right is not None else figure.left
+    axis = figure.below if side == "below" and figure.below is not None else figure.left
     level = [value + below for value, below in zip(series.y, base, strict=True)]
     # A band's edge that has no place on the axis (zero on a logarithm) is the curve itself.
     low = [v if y.shows(v) else at for v, at in zip(series.low, level, strict=True)] if series.low else []

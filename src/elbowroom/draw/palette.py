@@ -112,10 +112,10 @@ def _marked(series: Series) -> bool:
 
 
 def axis_colour(figure: Figure, side: str) -> str:
-    """With two y axes, the colour that all curves of `side` (left, right) share; else the empty string."""
+    """With two plots, the colour that all curves of `side` (left, below) share; else the empty string."""
     pairs = zip(figure.series, looks(figure), strict=True)
     colours = {look.colour for series, look in pairs if series.axis == side}
-    return colours.pop() if len(colours) == 1 and figure.right is not None else ""
+    return colours.pop() if len(colours) == 1 and figure.below is not None else ""
 
 
 def base_name(series: Series) -> str:

@@ -82,10 +82,10 @@ def horizontal(figure: Figure) -> AxisScale:
 
 
 def vertical(figure: Figure, side: str) -> AxisScale:
-    """The `left` or `right` axis: from zero (linear) to the highest value or band of its series; of a map
+    """The y axis `left` or `below`: from zero (linear) to the highest value or band of its series; of a map
     from end to end.
     """
-    axis = figure.right if side == "right" and figure.right is not None else figure.left
+    axis = figure.below if side == "below" and figure.below is not None else figure.left
     if figure.fields and axis is figure.left:
         return _from_end_to_end(axis, figure.fields[0].y)
     values = [value for value in (axis.reach, axis.reference) if value is not None]

@@ -27,6 +27,7 @@ class PlotBox:
 
     def __init__(self, *, left: float, top: float, width: float, height: float) -> None:
         self.left, self.top, self.width, self.height = left, top, width, height
+        self.bottom = top + height
 
     def across(self, place: float) -> float:
         """The abscissa of a place on the x axis."""

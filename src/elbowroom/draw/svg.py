@@ -1,4 +1,4 @@
-"""A figure as inline SVG for the page: plain alone, dashed together, a band from d1 to d9.
+"""A figure as inline SVG for the page: solid alone, dashed together, a band from d1 to d9.
 
 Colours and fonts are in the rules of `style`, which the page carries once.
 
@@ -28,6 +28,10 @@ from elbowroom.quantities import format_cores, format_size, number
 
 WIDTH = 600
 PLOT_HEIGHT = 250
+PAIRED_HEIGHT = 150
+"""Of each of two plots, one above the other."""
+BETWEEN, LABEL = 34, 22
+"""Between two plots; what the label above the first one takes."""
 LEFT, RIGHT, RIGHT_WITH_AXIS = 66, 18, 66
 LINE = 17
 SIZES = 12
@@ -100,15 +104,16 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
     legend, legend_height = _legend(identity, marks.keys)
     of_fields, more = strokes.map_legend(identity, figure.fields, LEFT, WIDTH - 4, legend_height + 14)
     warning, warned = _warning(figure, legend_height + more)
-    box = _box(figure, legend_height + more + warned)
-    lines, height = _lines(figure, marks.x, box)
+    boxes = _boxes(figure, legend_height + more + warned)
+    box = boxes["left"]
+    lines, height = _lines(figure, marks.x, boxes)
     curves = []
     common = next((_readings_x(field, figure.x) for field in figure.fields if field.readings), "")
     for curve in marks.curves:
         own = _x_texts(curve, figure.x)
         common = common or own
         about = _about(curve, "" if own == common else own, rows_of(curve.series))
-        curves.append(f"<g {about}>{strokes.curve(identity, curve, box)}</g>")
+        curves.append(f"<g {about}>{strokes.curve(identity, curve, boxes[curve.side])}</g>")
     return "".join(
         (
             f'<svg class="figure" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" '
@@ -123,7 +128,7 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
             legend,
             of_fields,
             warning,
-            _axes(figure, marks, box),
+            _axes(figure, marks, boxes),
             strokes.map_behind(identity, figure, marks, box),
             *curves,
             strokes.map_above(figure, marks, box),
@@ -133,16 +138,19 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
     )
 
 
-def _box(figure: Figure, legend: float) -> PlotBox:
-    """The plot between legend and scales."""
-    beside = figure.right is not None or figure.left.second is not None
+def _boxes(figure: Figure, legend: float) -> dict[str, PlotBox]:
+    """The plots between legend and the names of the x axis, by the side of their y axes: one, or one above
+    the other.
+    """
     left = LEFT + (SIZES if figure.left.bytes else 0)
-    return PlotBox(
-        left=left,
-        top=legend + (18 if figure.marks else 8) + (SECOND if figure.x.second else 0),
-        width=WIDTH - left - (RIGHT_WITH_AXIS if beside else RIGHT),
-        height=PLOT_HEIGHT,
-    )
+    width = WIDTH - left - (RIGHT if figure.left.second is None else RIGHT_WITH_AXIS)
+    paired = figure.below is not None
+    top = legend + (18 if figure.marks else 8) + (SECOND if figure.x.second else 0) + (LABEL if paired else 0)
+    first = PlotBox(left=left, top=top, width=width, height=PAIRED_HEIGHT if paired else PLOT_HEIGHT)
+    if not paired:
+        return {"left": first}
+    below = PlotBox(left=left, top=first.bottom + BETWEEN, width=width, height=PAIRED_HEIGHT)
+    return {"left": first, "below": below}
 
 
 def describe(figure: Figure) -> str:
@@ -152,10 +160,10 @@ def describe(figure: Figure) -> str:
     what = " ".join(f"{kind}: {names}." for kind, names in (("Map", fields), ("Curves", curves)) if names)
     points = " ".join(f"{' '.join(label.text.split())}." for label in figure.labels if figure.fields)
     marks = " ".join(mark.text for mark in figure.marks)
-    right = f" and {figure.right.label}" if figure.right else ""
+    below = f" and {figure.below.label}" if figure.below else ""
     over = figure.x.label or ", ".join(figure.x.names)
     text = (
-        f"{figure.left.label}{right} over {over}. {what or 'Curves: no curve.'} {points} {marks} "
+        f"{figure.left.label}{below} over {over}. {what or 'Curves: no curve.'} {points} {marks} "
         f"{figure.caption}"
     )
     if figure.highlight:
@@ -191,46 +199,59 @@ def _legend(identity: str, looks: Sequence[palette.Look]) -> tuple[str, float]:
     return "".join(parts), 18.0 + (len(texts) - 1) // columns * LINE
 
 
-def _axes(figure: Figure, marks: Marks, box: PlotBox) -> str:
-    bottom, end = box.top + box.height, box.left + box.width
-    grid, ticks = "", ""
+def _axes(figure: Figure, marks: Marks, boxes: Mapping[str, PlotBox]) -> str:
+    """Grid, frames, ticks and labels of all plots; the x axis has its texts under the lowest one."""
+    parts = ["", "", ""]
     texts = {"middle": "", "end": "", "start": ""}
-    named = wrapped(figure.x.names)
+    lowest = [*boxes.values()][-1]
+    for side, box in boxes.items():
+        for at, part in enumerate(_plot(figure, marks, side, box, texts, named=box is lowest)):
+            parts[at] += part
+    grid, frames, ticks = parts
+    for second, upright in ((figure.x.second, False), (figure.left.second, True)):
+        if second is not None:
+            more, texts_of = _second(
+                second, marks.sides["left"] if upright else marks.x, boxes["left"], upright=upright
+            )
+            ticks += more
+            texts["start" if upright else "middle"] += texts_of
+    words = "".join(
+        f'<g class="tick" text-anchor="{anchor}">{text}</g>' for anchor, text in texts.items() if text
+    )
+    lines = f'<path class="grid" d="{grid}"/>{frames}<path class="tick-line" d="{ticks}"/>'
+    return lines + words + _axis_labels(figure, boxes)
+
+
+def _plot(
+    figure: Figure, marks: Marks, side: str, box: PlotBox, texts: dict[str, str], *, named: bool
+) -> tuple[str, str, str]:
+    """Grid, frame and ticks of one plot; adds their texts, those of the x axis only where it is `named`."""
+    bottom, end = box.bottom, box.left + box.width
+    grid, ticks = "", ""
+    names = wrapped(figure.x.names)
     for tick in marks.x.ticks:
         at = strokes.short(box.across(marks.x.place(tick.value)))
         ticks += f"M{at} {bottom:g}v{5 if tick.label else 3}"
         if tick.label:
             grid += f"M{at} {box.top:g}V{bottom:g}"
-            name_lines = named[round(tick.value)] if named else [tick.label]
+        if tick.label and named:
+            lines = names[round(tick.value)] if names else [tick.label]
             texts["middle"] += "".join(
                 f'<text x="{at}" y="{bottom + 18 + line * strokes.NAMED_TICK_LINE:g}">{escape(text)}</text>'
-                for line, text in enumerate(name_lines)
+                for line, text in enumerate(lines)
             )
-    for side, scale in marks.sides.items():
-        start, out, anchor = (box.left, -1, "end") if side == "left" else (end, 1, "start")
-        for tick in scale.ticks:
-            at_y = box.down(scale.place(tick.value))
-            ticks += f"M{start:g} {strokes.short(at_y)}h{out * (5 if tick.label else 3)}"
-            if tick.label and side == "left":
-                grid += f"M{box.left:g} {strokes.short(at_y)}H{end:g}"
-            if tick.label:
-                texts[anchor] += (
-                    f'<text x="{start + 8 * out:g}" y="{strokes.short(at_y + 4)}">{escape(tick.label)}</text>'
-                )
-    for second, upright in ((figure.x.second, False), (figure.left.second, True)):
-        if second is not None:
-            more, texts_of = _second(
-                second, marks.sides["left"] if upright else marks.x, box, upright=upright
+    scale = marks.sides[side]
+    for tick in scale.ticks:
+        at_y = box.down(scale.place(tick.value))
+        ticks += f"M{box.left:g} {strokes.short(at_y)}h{-5 if tick.label else -3}"
+        if tick.label:
+            grid += f"M{box.left:g} {strokes.short(at_y)}H{end:g}"
+            texts["end"] += (
+                f'<text x="{box.left - 8:g}" y="{strokes.short(at_y + 4)}">{escape(tick.label)}</text>'
             )
-            ticks += more
-            texts["start" if upright else "middle"] += texts_of
-    maps = "".join(
-        f'<g class="tick" text-anchor="{anchor}">{text}</g>' for anchor, text in texts.items() if text
-    )
-    right = f"V{box.top:g}" if figure.right is not None or figure.fields else ""
-    right += f"H{box.left:g}" if figure.fields else ""
-    frame = f'<path class="frame" d="M{box.left:g} {box.top:g}V{bottom:g}H{end:g}{right}"/>'
-    if marks.reference is not None:
+    closed = f"V{box.top:g}H{box.left:g}" if figure.fields else ""
+    frame = f'<path class="frame" d="M{box.left:g} {box.top:g}V{bottom:g}H{end:g}{closed}"/>'
+    if side == "left" and marks.reference is not None:
         level = strokes.short(box.down(marks.reference))
         frame += f'<path class="reference" d="M{box.left:g} {level}H{end:g}"/>'
     if figure.highlight:
@@ -238,8 +259,7 @@ def _axes(figure: Figure, marks: Marks, box: PlotBox) -> str:
             f'<rect class="frame strong" x="{box.left:g}" y="{box.top:g}" width="{box.width:g}" '
             f'height="{box.height:g}"/>'
         )
-    lines = f'<path class="grid" d="{grid}"/>{frame}<path class="tick-line" d="{ticks}"/>'
-    return lines + maps + _axis_labels(figure, box)
+    return grid, frame, ticks
 
 
 def _second(second: Second, scale: AxisScale, box: PlotBox, *, upright: bool) -> tuple[str, str]:
@@ -259,23 +279,32 @@ def _second(second: Second, scale: AxisScale, box: PlotBox, *, upright: bool) ->
     return ticks, texts
 
 
-def _axis_labels(figure: Figure, box: PlotBox) -> str:
+def _axis_labels(figure: Figure, boxes: Mapping[str, PlotBox]) -> str:
+    """Beside the plot; above each of two plots, which are too low for it."""
+    box, lowest = boxes["left"], [*boxes.values()][-1]
     across, down = box.left + box.width / 2, box.top + box.height / 2
-    under = box.top + box.height + 37
-    below = f'<text class="axis-label" x="{across:g}" y="{under:g}">{escape(figure.x.label)}</text>'
-    below = below if figure.x.label else ""
-    beside = ""
+    parts = []
+    if figure.x.label:
+        under = lowest.bottom + 37
+        parts.append(f'<text class="axis-label" x="{across:g}" y="{under:g}">{escape(figure.x.label)}</text>')
     if figure.x.second is not None:
         label = escape(figure.x.second.label)
-        below += f'<text class="axis-label" x="{across:g}" y="{box.top - 25:g}">{label}</text>'
-    right = figure.right or figure.left.second
-    for side, axis, at, turn in (("left", figure.left, 14, -90), ("right", right, WIDTH - 12, 90)):
-        if axis is not None:
-            beside += (
-                f'<text class="axis-label {palette.axis_colour(figure, side)}" '
-                f'transform="translate({at} {down:g})rotate({turn})">{escape(axis.label)}</text>'
+        parts.append(f'<text class="axis-label" x="{across:g}" y="{box.top - 25:g}">{label}</text>')
+    if figure.below is not None:
+        for side, axis in (("left", figure.left), ("below", figure.below)):
+            above = boxes[side].top - (24 if side == "left" and figure.marks else 8)
+            parts.append(
+                f'<text class="axis-label {palette.axis_colour(figure, side)}" x="4" y="{above:g}" '
+                f'text-anchor="start">{escape(axis.label)}</text>'
             )
-    return f'<g text-anchor="middle">{below}{beside}</g>'
+        return f'<g text-anchor="middle">{"".join(parts)}</g>'
+    for upright, at, turn in ((figure.left, 14, -90), (figure.left.second, WIDTH - 12, 90)):
+        if upright is not None:
+            parts.append(
+                f'<text class="axis-label" transform="translate({at} {down:g})rotate({turn})">'
+                f"{escape(upright.label)}</text>"
+            )
+    return f'<g text-anchor="middle">{"".join(parts)}</g>'
 
 
 def _readings_x(field: Field, x: Axis) -> str:
@@ -315,15 +344,16 @@ def _about(curve: CurveMarks, x: str, rows: Rows | None) -> str:
     return f'class="series {strokes.classes(curve.look)}" {attributes}'
 
 
-def _lines(figure: Figure, x: AxisScale, box: PlotBox) -> tuple[str, float]:
+def _lines(figure: Figure, x: AxisScale, boxes: Mapping[str, PlotBox]) -> tuple[str, float]:
     """Numbered vertical lines, their sentences below the plot; and the height of the whole figure."""
     names = max((len(lines) for lines in wrapped(figure.x.names)), default=0)
-    y = box.top + box.height + 46 + max(0, names - 2) * strokes.NAMED_TICK_LINE
-    bottom = box.top + box.height
+    box, lowest = boxes["left"], [*boxes.values()][-1]
+    y = lowest.bottom + 46 + max(0, names - 2) * strokes.NAMED_TICK_LINE
     parts = []
     letters = math.floor((WIDTH - LEFT - 24) / LETTER)
     for index, at, badge in line_marks(figure, x, BADGE, box.across):
-        parts.append(f'<path class="mark" d="M{at:.1f} {box.top:g}V{bottom:g}"/>')
+        line = "".join(f"M{at:.1f} {plot.top:g}V{plot.bottom:g}" for plot in boxes.values())
+        parts.append(f'<path class="mark" d="{line}"/>')
         parts.append(_badge(index, badge, box.top - 8))
     for index, mark in enumerate(figure.marks, start=1):
         parts.append(_badge(index, LEFT + 8, y + LINE - 4))

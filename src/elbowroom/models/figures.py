@@ -33,7 +33,7 @@ def panels(
     calibrated: Collection[Placement] = (),
 ) -> tuple[Figure, ...]:
     """One panel for each placement of `predictions`, all on the same scales: network bandwidth on the left
-    axis, memory bandwidth on the right one, over the computing cores of the first socket.
+    axis, memory bandwidth in the plot below, over the computing cores of the first socket.
 
     Ordered as the thesis' figures: a row of panels for each node of the communications' data, a column for
     each of the computations'. `rows` are what was measured, if anything; the panels of `calibrated` are
@@ -98,7 +98,7 @@ def _panel(
         title=f"computations on node {comp_node}, communications on node {comm_node}",
         x=CORES,
         left=Axis(label="Network bandwidth (MB/s)", reach=reach["comm"]),
-        right=Axis(label="Memory bandwidth (MB/s)", reach=reach["comp"]),
+        below=Axis(label="Memory bandwidth (MB/s)", reach=reach["comp"]),
         series=tuple(item for item in series if item is not None),
         marks=_extrapolation(predictions),
         highlight=HIGHLIGHT if calibrated else "",
@@ -106,10 +106,10 @@ def _panel(
     )
 
 
-def _name(side: str, style: str) -> tuple[str, Side, Literal["left", "right"]]:
+def _name(side: str, style: str) -> tuple[str, Side, Literal["left", "below"]]:
     if side == "comm":
         return f"communication {style}", "communication", "left"
-    return f"computation {style}", "computation", "right"
+    return f"computation {style}", "computation", "below"
 
 
 def _measured_word(shape: Shape) -> str:

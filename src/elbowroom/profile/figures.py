@@ -50,7 +50,7 @@ def _over_time(
         title=f"Network use over time, {name}",
         x=Axis(label="time (s)"),
         left=Axis(label="MB/s"),
-        right=Axis(label="ranks on the network", reach=float(summary.nodes[node].ranks)),
+        below=Axis(label="ranks on the network", reach=float(summary.nodes[node].ranks)),
         series=(
             Series(
                 name="sent",
@@ -75,7 +75,7 @@ def _over_time(
                 hue="black",
                 style="line",
                 drawn="smooth",
-                axis="right",
+                axis="below",
                 x=x,
                 y=tuple(curve.ranks.tolist()),
                 value="mean number",

@@ -110,7 +110,7 @@ def durations(
     x: X = cores_of,
     axis: Axis = CORES,
 ) -> Sequence[Figure]:
-    """Network on the left axis and the duration of an item on the right one, over cores or the intensity."""
+    """Network above and the duration of an item below, over cores or the intensity."""
     drawn = []
     chosen = [item for item in evidence.points(run, where, only) if item.n]
     for case, group in grouped(chosen, _case).items():
@@ -124,7 +124,7 @@ def durations(
                 group,
                 x,
                 comm=f"network {first.metric}",
-                right=Axis(label=DURATION, scale="log10" if axis.scale != "linear" else "linear"),
+                below=Axis(label=DURATION, scale="log10" if axis.scale != "linear" else "linear"),
                 comp_transform=duration,
             )
         )

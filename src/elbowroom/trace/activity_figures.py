@@ -206,11 +206,11 @@ def _balance_figure(over_time: ActivityOverTime) -> Figure:
         title="Utilisation and imbalance over time",
         x=_TIME,
         left=Axis(label="Utilisation of the workers", reach=1.0),
-        right=Axis(label="Imbalance: busiest worker / mean - 1"),
+        below=Axis(label="Imbalance: busiest worker / mean - 1"),
         series=(
             _line("utilisation", "blue", _middles(over_time), over_time.in_tasks),
             msgspec.structs.replace(
-                _line("imbalance", "red", [x for x, _ in known], [y for _, y in known]), axis="right"
+                _line("imbalance", "red", [x for x, _ in known], [y for _, y in known]), axis="below"
             ),
         ),
     )

@@ -381,7 +381,7 @@ def _by_set(overhead: Overhead, cases: Sequence[RunGroup]) -> Figure:
         hue="blue",
         style="line",
         drawn="points",
-        axis="right",
+        axis="below",
         x=places,
         y=tuple(float(case.events) for case in cases),
         value="events of a run",
@@ -391,7 +391,7 @@ def _by_set(overhead: Overhead, cases: Sequence[RunGroup]) -> Figure:
         title="Without and with a recorder" + (f", {_threads(threads)}" if threads is not None else ""),
         x=Axis(label="recorded categories", names=tuple(case.set for case in cases)),
         left=Axis(label=quantity(overhead)),
-        right=Axis(label="events"),
+        below=Axis(label="events"),
         series=(costs, events),
         caption="none: no recorder; off: recorder with every category off. Whiskers: 95 % intervals.",
     )

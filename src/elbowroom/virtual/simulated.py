@@ -244,7 +244,7 @@ def bandwidths(name: str, curve: SimulatedCurve) -> Figure:
     def series(
         side: Side, style: Literal["alone", "together"], of: Callable[[SimulatedRow], float]
     ) -> Series:
-        axis: Literal["left", "right"] = "left" if side == "communication" else "right"
+        axis: Literal["left", "below"] = "left" if side == "communication" else "below"
         return Series(
             name=f"{side} {style}",
             side=side,
@@ -260,7 +260,7 @@ def bandwidths(name: str, curve: SimulatedCurve) -> Figure:
         title=f"{name}: {_place(curve)}",
         x=CORES,
         left=Axis(label="Network bandwidth (MB/s)", reach=0.0),
-        right=Axis(label="Memory bandwidth (MB/s)", reach=0.0),
+        below=Axis(label="Memory bandwidth (MB/s)", reach=0.0),
         series=(
             series("communication", "alone", lambda row: row.comm_alone),
             series("communication", "together", lambda row: row.comm_together),

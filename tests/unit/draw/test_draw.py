@@ -227,8 +227,8 @@ def test_a_second_series_on_the_right_has_its_own_scale_and_axis() -> None:
     drawing = svg(
         figure(
             curve(),
-            curve("triad alone", side="computation", axis="right", y=(1e5, 2e5, 3e5), low=(), high=()),
-            right=Axis(label="triad (MB/s)"),
+            curve("triad alone", side="computation", axis="below", y=(1e5, 2e5, 3e5), low=(), high=()),
+            below=Axis(label="triad (MB/s)"),
         )
     )
     assert "300\u202f000" in drawing

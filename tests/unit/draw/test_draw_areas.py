@@ -52,7 +52,7 @@ def heights(path: str, scale: scales.AxisScale, top: float) -> list[float]:
 
 def test_an_area_stands_on_the_areas_before_it_on_its_axis() -> None:
     stack = figure(
-        area("a", (1.0, 2.0, 3.0)), area("b", (10.0, 20.0, 30.0)), area("c", (5.0, 5.0, 5.0), "right")
+        area("a", (1.0, 2.0, 3.0)), area("b", (10.0, 20.0, 30.0)), area("c", (5.0, 5.0, 5.0), "below")
     )
     assert scales.bases(stack) == ((0, 0, 0), (1, 2, 3), (0, 0, 0))
 

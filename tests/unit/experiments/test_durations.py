@@ -35,11 +35,11 @@ def test_a_figure_of_rates_has_a_second_reading_in_durations(
     run = measured(tmp_path, plan, **settings)
     rates, durations = run.figures[:2]
     assert durations.name == f"{rates.name}-duration"
-    assert durations.right.label == label
+    assert durations.below.label == label
     assert [one for one in durations.series if one.axis == "left"] == [
         one for one in rates.series if one.axis == "left"
     ]
-    series = next(one for one in durations.series if one.axis == "right" and one.style == "together")
+    series = next(one for one in durations.series if one.axis == "below" and one.style == "together")
     point = next(item for item in run.points() if item.id == series.points[-1])
     work = {"MB/s": 1000.0, "M/s": 1.0}[point.comp.together.unit]
     assert series.y[-1] == pytest.approx(work * point.n / point.comp.together.median)

@@ -49,12 +49,12 @@ def test_cores_finds_the_papers_figure_4() -> None:
     figures = experiment.figures(found, HENRI)
     sound(figures, {item.id for item in found})
     assert figures[0].left.label == "Network latency (µs)"
-    assert figures[0].right is not None
-    assert "per core" in figures[0].right.label
+    assert figures[0].below is not None
+    assert "per core" in figures[0].below.label
     assert {(series.style, series.axis, series.side) for series in figures[0].series} == {
         (style, axis, side)
         for style in ("alone", "together")
-        for axis, side in (("left", "communication"), ("right", "computation"))
+        for axis, side in (("left", "communication"), ("below", "computation"))
     }
 
 

@@ -37,7 +37,7 @@ def test_intensity_finds_the_papers_boundary_at_6_flop_per_byte() -> None:
         assert finding.values["comm_recovers_from"] == pytest.approx(8)
     figures = experiment.figures(found, HENRI)
     sound(figures, {item.id for item in found})
-    right = next(series for series in figures[0].series if series.axis == "right")
+    right = next(series for series in figures[0].series if series.axis == "below")
     assert right.y[0] == pytest.approx(60_000 / 12, rel=0.02)
 
 

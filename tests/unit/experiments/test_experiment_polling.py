@@ -268,8 +268,8 @@ def test_a_single_number_of_workers_is_drawn_over_the_back_off_only() -> None:
         "polling-nops-starpu",
     ]
     assert figures[0].series[0].x == (2.0, 32.0, 10000.0)
-    assert figures[0].right is not None
-    assert figures[1].right is None
+    assert figures[0].below is not None
+    assert figures[1].below is None
 
 
 def test_a_single_back_off_is_drawn_beside_the_paused_workers() -> None:

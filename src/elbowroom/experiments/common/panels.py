@@ -62,13 +62,13 @@ def durations(figure: Figure, results: Sequence[PointResult], x: X) -> Figure | 
     styles: tuple[Style, ...] = ("alone", "together")
     name = kernel_name(results[0].kernel)
     curves = [
-        curve(results, "comp", style, x, name=name, axis="right", transform=as_duration) for style in styles
+        curve(results, "comp", style, x, name=name, axis="below", transform=as_duration) for style in styles
     ]
     return msgspec.structs.replace(
         figure,
         name=f"{figure.name}-duration",
         title=f"{figure.title}, as durations",
-        right=Axis(label=f"Duration of {WORK[unit][1]} per core (s)"),
+        below=Axis(label=f"Duration of {WORK[unit][1]} per core (s)"),
         series=(
             *(series for series in figure.series if series.axis == "left"),
             *(series for series in curves if series is not None),
@@ -104,7 +104,7 @@ def curve(
     x: X,
     *,
     name: str,
-    axis: Literal["left", "right"],
+    axis: Literal["left", "below"],
     transform: Transform = plain,
     label: str = "",
 ) -> Series | None:
@@ -177,13 +177,13 @@ def both(
     comm_transform: Transform = plain,
     comp_transform: Transform = plain,
 ) -> tuple[Series, ...]:
-    """Communication on the left axis and computation on the right one, alone and together."""
+    """Communication above and computation below, alone and together."""
     curves = []
     styles: tuple[Style, ...] = ("alone", "together")
     for style in styles:
         curves.append(curve(results, "comm", style, x, name=comm, axis="left", transform=comm_transform))
     for style in styles:
-        curves.append(curve(results, "comp", style, x, name=comp, axis="right", transform=comp_transform))
+        curves.append(curve(results, "comp", style, x, name=comp, axis="below", transform=comp_transform))
     return tuple(series for series in curves if series is not None)
 
 
@@ -210,7 +210,7 @@ def side_by_side(
     *,
     comm: str,
     left: Axis | None = None,
-    right: Axis | None = None,
+    below: Axis | None = None,
     comm_transform: Transform = plain,
     comp_transform: Transform = plain,
     lines: Sequence[Mark] | None = None,
@@ -224,7 +224,7 @@ def side_by_side(
         title=title,
         x=x_axis,
         left=left or Axis(label=comm_label(results)),
-        right=right or Axis(label=comp_label(results, each_core=comp_transform is per_core)),
+        below=below or Axis(label=comp_label(results, each_core=comp_transform is per_core)),
         series=both(
             results,
             x,

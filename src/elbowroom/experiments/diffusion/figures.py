@@ -36,13 +36,13 @@ def volumes(table: Sequence[StepRow]) -> Figure:
             lambda row: row.facts["total_bytes"] / MEGA / TOTAL_SCALE,
         ),
     ]
-    time = _line("exchange alone", "black", "line", rows, lambda row: row.step.t_comm / 1e3, "right")
+    time = _line("exchange alone", "black", "line", rows, lambda row: row.step.t_comm / 1e3, "below")
     return Figure(
         name="diffusion-volumes",
         title="Diffusion: what is sent in a step, and how long the exchange takes",
         x=NODES,
         left=Axis(label="Volume (MB)"),
-        right=Axis(label="Time of the exchange alone (ms)"),
+        below=Axis(label="Time of the exchange alone (ms)"),
         series=(*series, time),
         caption="Bytes that processes send in one step (MB = 1e6 B).",
     )
@@ -153,7 +153,7 @@ def _line(
     style: Style,
     table: Sequence[StepRow],
     value: Callable[[StepRow], float],
-    axis: Literal["left", "right"] = "left",
+    axis: Literal["left", "below"] = "left",
 ) -> Series:
     x: Callable[[StepRow], float] = (
         (lambda row: row.nodes) if len({row.nodes for row in table}) > 1 else (lambda row: row.comm_threads)

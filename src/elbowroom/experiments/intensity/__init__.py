@@ -131,7 +131,7 @@ def _finding(case: SweepCase) -> Finding:
 
 
 def _panels(case: SweepCase) -> tuple[Figure, ...]:
-    """Network on the left axis, computing rate on the right one, over flop/B; then durations (Fig. 7)."""
+    """Network above, computing rate below, over flop/B; then durations (Fig. 7)."""
     lines = []
     edge, back = boundary(case.group), _back(case, "comm")
     if edge.outside is not None:
@@ -143,7 +143,7 @@ def _panels(case: SweepCase) -> tuple[Figure, ...]:
         f"{network} over the arithmetic intensity of {case.kernel} on {cores_text(case.first.n)}",
         Axis(label="Arithmetic intensity (flop/B)", scale="log2"),
         comm=f"network {case.first.metric}",
-        right=Axis(label="Computing rate (Mflop/s)", scale="log10"),
+        below=Axis(label="Computing rate (Mflop/s)", scale="log10"),
         comp_transform=as_flops,
         lines=lines,
     )

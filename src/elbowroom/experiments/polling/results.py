@@ -365,14 +365,14 @@ def _over_nops(case: PollingCase) -> Figure:
     ]
     rate = None
     if any(row.polls is not None for row in rows):
-        rate = curve(items, "comp", "together", nops, name="polls", axis="right", transform=per_core)
+        rate = curve(items, "comp", "together", nops, name="polls", axis="below", transform=per_core)
     return Figure(
         name=f"polling-nops-{case.key}",
         title=f"{OWNERS[case.source]}: {size_text(case.size)} latency beside {workers_text(case.most)}, over "
         "the back-off",
         x=NOPS,
         left=Axis(label="Network latency (µs)"),
-        right=Axis(label="Polls of a worker (million/s)", scale="log10") if rate is not None else None,
+        below=Axis(label="Polls of a worker (million/s)", scale="log10") if rate is not None else None,
         series=tuple(item for item in (*latency, rate) if item is not None),
         caption="Plain alone, dashed beside polling workers; bands go from the first to the last decile.",
     )

@@ -90,7 +90,7 @@ CORES = Axis(label="Number of computing cores per node", whole=True)
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
     """All kinds of processes in one figure, aggregated per node (Langguth et al. 2018, Figs 2 and 3); then
-    MPI bandwidth on the left axis, memory bandwidth on the right, per kind of process and threads.
+    MPI bandwidth above, memory bandwidth below, per kind of process and threads.
     """
     measured = usable(results)
     together = grouped(measured, lambda item: (item.kernel, item.size))
@@ -127,7 +127,7 @@ def _per_node(kernel: str, size: int, group: Sequence[PointResult]) -> Figure | 
     if len(kinds) < 2:
         return None
     series: list[Series | None] = []
-    for side, axis, name in (("comm", "left", "MPI"), ("comp", "right", kernel_name(kernel))):
+    for side, axis, name in (("comm", "left", "MPI"), ("comp", "below", kernel_name(kernel))):
         for kind, items in kinds.items():
             series.append(
                 curve(
@@ -136,7 +136,7 @@ def _per_node(kernel: str, size: int, group: Sequence[PointResult]) -> Figure | 
                     "together",
                     cores_of,
                     name=f"{name}, one process per {kind},",
-                    axis="left" if axis == "left" else "right",
+                    axis="left" if axis == "left" else "below",
                     transform=per_node,
                 )
             )
@@ -145,7 +145,7 @@ def _per_node(kernel: str, size: int, group: Sequence[PointResult]) -> Figure | 
         title=f"Ring of {size_text(size)}: bandwidths of a node by its processes",
         x=CORES,
         left=Axis(label="MPI bandwidth of a node (MB/s)"),
-        right=Axis(label="Memory bandwidth of a node (MB/s)"),
+        below=Axis(label="Memory bandwidth of a node (MB/s)"),
         series=tuple(item for item in series if item is not None),
         caption=(
             "Of all processes of a node together, both sides running; the band goes from the first to the "
