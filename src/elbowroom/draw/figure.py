@@ -13,10 +13,12 @@ Spread = Literal["shades", "lines", "rising", "falling"]
 Side = Literal["computation", "communication"]
 Hue = Literal["blue", "red", "black"]
 """A family of colours (palette.FAMILIES)."""
+RULE = "Solid: alone. Dashed: together. Bands: first to last decile (d1 to d9)."
+"""How curves are drawn, unless a caption says otherwise. A page says it once, a file below its plot."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """One curve with its band. The paper's convention: plain alone, dashed together, band from d1 to d9.
+    """One curve with its band. The paper's convention: solid alone, dashed together, band from d1 to d9.
 
     `side`: whose values these are; None for those of neither side or of both. `hue`: the colours, where they
     are not those of the side (blue for communication, red for computation, black for None).

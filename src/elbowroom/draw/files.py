@@ -285,9 +285,9 @@ def _plot_below(axes: Axes) -> Axes:
     canvas = axes.get_figure(root=True)
     if place is None or canvas is None:
         raise ValueError("a plot below another one needs a place in a grid")
-    upper, lower = place.subgridspec(2, 1)
-    axes.set_subplotspec(upper)
-    return canvas.add_subplot(lower)
+    halves = place.subgridspec(2, 1)
+    axes.set_subplotspec(halves[0])
+    return canvas.add_subplot(halves[1])
 
 
 def _frame(axes: Axes, figure: Figure, reference: float | None) -> None:

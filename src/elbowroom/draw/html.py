@@ -49,13 +49,17 @@ def figure_page(
     *,
     command: str = "",
     note: str = "",
+    first: tuple[str, Figure] | None = None,
 ) -> str:
-    """The page. `sentences`: each with its hints; `table`: title, names of the columns, rows."""
+    """The page. `sentences`: each with its hints; `table`: title, names of the columns, rows; `first`: a
+    sentence and a figure before all others.
+    """
     table_title, columns, rows = table
     page: str = template("elbowroom.trace", "page/figures.html.j2").render(
         title=title,
         command=command,
         style=style(),
+        first=None if first is None else (*first, svg(first[1])),
         sentences=sentences,
         figures=[(figure, svg(figure)) for figure in figures],
         table_title=table_title,

@@ -1,12 +1,15 @@
-"""The pictures of a profile: the network's use over time on each node, and how many ranks use it at once
-(Koop, Luo, Panda: slides 17 and 18), as figures and as a page.
+"""The pictures of a profile: where the time of each rank goes, the network's use over time on each node, and
+how many ranks use it at once (Koop, Luo, Panda: slides 17 and 18), as figures and as a page.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from elbowroom.draw.figure import Axis, Figure, Series
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.draw.figure import Axis, Figure, Hue, Series
 from elbowroom.draw.html import figure_page
 from elbowroom.profile.analysis import NOTICEABLE, Analysis
 from elbowroom.profile.summary import (
@@ -17,16 +20,141 @@ from elbowroom.profile.summary import (
     ProfileSummary,
 )
 
+Floats = npt.NDArray[np.float64]
+
 NODES = 8
 """Nodes that have figures of their own, those that send most."""
 WINDOWS = 240
 MEGA = 1e6
 
 
-def profile_figures(analysis: Analysis, summary: ProfileSummary) -> list[Figure]:
-    """Of each node with anything on its network the bytes and the ranks on it over time, and one of all
-    concurrencies.
+BARS = 32
+"""Up to so many ranks have a bar each; more are sorted and drawn as areas."""
+STEPS = 400
+"""Places along the axis of more ranks; each is the mean of its ranks."""
+
+
+LEAST = 0.001
+"""Share of the time of all ranks from which on a part is shown."""
+
+
+class RankTimes(NamedTuple):
+    """Where the time of the ranks goes, s: (ranks, parts), and the names of the parts."""
+
+    parts: tuple[str, ...]
+    seconds: Floats
+
+    def shares(self) -> list[float]:
+        """Of the time of all ranks together."""
+        whole = self.seconds.sum()
+        return (self.seconds.sum(axis=0) / whole).tolist() if whole else [0.0] * len(self.parts)
+
+
+def rank_times(analysis: Analysis, summary: ProfileSummary) -> RankTimes:
+    """Outside MPI each rank computes; inside it, data of the rank is on the network, or it waits. On one node
+    nothing is on the network: all calls count as one part.
     """
+    ranks = summary.per_rank
+    spans = analysis.on_network
+    moving = np.bincount(
+        spans.group,
+        weights=analysis.in_mpi.covered(spans.group, spans.begin, spans.end),
+        minlength=analysis.profile.size,
+    )
+    inside = np.array([rank.mpi_s for rank in ranks])
+    columns = {"computing": np.array([rank.computation_s for rank in ranks])}
+    if len(summary.nodes) > 1:
+        transfer = np.minimum(moving[[rank.rank for rank in ranks]], inside)
+        columns |= {"transferring in MPI": transfer, "waiting in MPI": inside - transfer}
+    else:
+        columns["in MPI"] = inside
+    columns["starting and ending MPI"] = np.array([rank.setup_s for rank in ranks])
+    whole = sum(float(part.sum()) for part in columns.values())
+    shown = {
+        name: part for name, part in columns.items() if name == "computing" or part.sum() >= LEAST * whole
+    }
+    return RankTimes(tuple(shown), np.maximum(np.column_stack([*shown.values()]), 0.0))
+
+
+def times_sentence(times: RankTimes, summary: ProfileSummary) -> str:
+    """Where the time goes on average, and the rank that computes least."""
+    parts = [f"{_percent(share)} {name}" for name, share in zip(times.parts, times.shares(), strict=True)]
+    listed = ", ".join(parts[:-1]) + f" and {parts[-1]}" if len(parts) > 1 else parts[0]
+    sentence = f"On average the ranks spend {listed}."
+    whole = times.seconds.sum(axis=1)
+    if len(whole) < 2 or not whole.all():
+        return sentence
+    computing = times.seconds[:, 0] / whole
+    least, most = int(computing.argmin()), int(computing.argmax())
+    if computing[most] - computing[least] < NOTICEABLE:
+        return sentence
+    return (
+        f"{sentence} Rank {summary.per_rank[least].rank} computes least ({_percent(computing[least])} of its "
+        f"time), rank {summary.per_rank[most].rank} most ({_percent(computing[most])})."
+    )
+
+
+_HUES: dict[str, Hue] = {"computing": "red", "starting and ending MPI": "black"}
+"""Other parts are blue."""
+
+
+def times_figure(times: RankTimes, summary: ProfileSummary) -> Figure:
+    """A stacked bar for each rank; of many ranks areas, those that compute most first."""
+    title, left = "Where the time of each rank goes", Axis(label="time (s)")
+    seconds = times.seconds
+    if len(seconds) <= BARS:
+        tops = seconds.cumsum(axis=1)
+        return Figure(
+            name="ranks",
+            title=title,
+            x=Axis(label="rank", names=tuple(str(rank.rank) for rank in summary.per_rank)),
+            left=left,
+            series=tuple(
+                Series(
+                    name=name,
+                    hue=_HUES.get(name, "blue"),
+                    style="line",
+                    drawn="bars",
+                    x=tuple(map(float, range(len(seconds)))),
+                    base=tuple((tops[:, part] - seconds[:, part]).tolist()),
+                    y=tuple(tops[:, part].tolist()),
+                    value="up to (s)",
+                )
+                for part, name in enumerate(times.parts)
+            ),
+        )
+    ordered = seconds[np.argsort(-seconds[:, 0], kind="stable")]
+    groups = np.array_split(np.arange(len(ordered)), min(STEPS, len(ordered)))
+    x = tuple(float(group.mean()) + 1 for group in groups)
+    means = np.array([ordered[group].mean(axis=0) for group in groups])
+    return Figure(
+        name="ranks",
+        title=title,
+        x=Axis(label="ranks, those that compute most first", whole=True),
+        left=left,
+        series=tuple(
+            Series(
+                name=name,
+                hue=_HUES.get(name, "blue"),
+                style="line",
+                drawn="area",
+                x=x,
+                y=tuple(means[:, part].tolist()),
+                value="s",
+            )
+            for part, name in enumerate(times.parts)
+        ),
+    )
+
+
+def profile_figures(analysis: Analysis, summary: ProfileSummary) -> list[Figure]:
+    """Where the time of the ranks goes; the bytes and ranks over time of each node with anything on its
+    network; and one of all concurrencies.
+    """
+    return [times_figure(rank_times(analysis, summary), summary), *_network_figures(analysis, summary)]
+
+
+def _network_figures(analysis: Analysis, summary: ProfileSummary) -> list[Figure]:
     order = sorted(range(len(summary.nodes)), key=lambda node: -summary.nodes[node].bytes_between)[:NODES]
     edges = np.linspace(0.0, analysis.duration, WINDOWS + 1)
     over_time = [_over_time(analysis, summary, node, edges) for node in sorted(order)]
@@ -122,7 +250,7 @@ def _concurrency(summary: ProfileSummary, order: list[int]) -> Figure:
         shares[row, : len(own)] = own
     return Figure(
         name="concurrency",
-        title="Ranks of a node on the network at once",
+        title="Ranks of a node on the network at the same time",
         x=Axis(label="ranks on the network", whole=True, names=tuple(map(str, range(most + 1)))),
         left=Axis(label="share of the time (%)"),
         series=(
@@ -151,12 +279,14 @@ COLUMNS = (
 def profile_page(analysis: Analysis, summary: ProfileSummary) -> str:
     """The profile as one HTML file that needs no network."""
     manifest = analysis.profile.manifest
+    times = rank_times(analysis, summary)
     return figure_page(
         "Profile",
         sentences(summary),
-        profile_figures(analysis, summary),
+        _network_figures(analysis, summary),
         ("Nodes", COLUMNS, [node_row(node) for node in summary.nodes]),
         command=" ".join(manifest.command) if manifest else "",
+        first=(times_sentence(times, summary), times_figure(times, summary)),
     )
 
 
@@ -182,8 +312,8 @@ def _setup(summary: ProfileSummary) -> str:
     if setup < NOTICEABLE * (setup + mpi):
         return ""
     return (
-        f" Setting MPI up and ending it took {setup:.3g} s of all ranks together, which is no communication; "
-        f"other calls took {mpi:.3g} s."
+        f" Starting and ending MPI took {setup:.3g} s, summed over all ranks, which is not counted as "
+        f"communication; all other calls took {mpi:.3g} s."
     )
 
 
@@ -191,7 +321,7 @@ def _network(summary: ProfileSummary) -> str:
     if len(summary.nodes) == 1:
         return "Network: n/a (all ranks are on one node)."
     total = summary.curve.total[0] / MEGA
-    return f"Times on the network rest on a bandwidth of {total:.4g} MB/s ({summary.curve.source})."
+    return f"Network times assume a bandwidth of {total:.4g} MB/s ({summary.curve.source})."
 
 
 def memory_sentence(memory: MemorySummary) -> str:
@@ -211,7 +341,7 @@ def overlap_sentence(overlap: OverlapSummary) -> str:
     """How much of nonblocking operations overlapped computation, and why the rest did not."""
     where = "between ranks" if overlap.inside else "between nodes"
     if overlap.achieved is None or overlap.possible is None:
-        return f"No nonblocking operation {where} was recorded: nothing could overlap."
+        return f"No nonblocking operation {where} was recorded, so nothing could overlap."
     time = (
         "time of nonblocking operations inside the node"
         if overlap.inside

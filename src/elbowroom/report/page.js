@@ -18,18 +18,18 @@ const keptText = (side) => (row) => {
   if (kept.value[row] !== null && single(data.sides[side].alone, row)) return kept.value[row].toFixed(2);
   return interval(kept.value[row], kept.low[row], kept.high[row]);
 };
-const wordColumn = (name, width, title = name) =>
-  ({title, width, key: (row) => data.words[name].at[row], text: (row) => word(name, row)});
-const numberColumn = (name, title, width, group) =>
-  ({title, width, group, number: true, key: (row) => data.numbers[name][row], text: (row) => String(data.numbers[name][row])});
+const wordColumn = (name, title = name) =>
+  ({title, key: (row) => data.words[name].at[row], text: (row) => word(name, row)});
+const numberColumn = (name, title, group) =>
+  ({title, group, number: true, key: (row) => data.numbers[name][row], text: (row) => String(data.numbers[name][row])});
 const placement = (row) => {
   const {comp_node: comp, comm_node: comm, comm_core: core} = data.numbers;
   return `comp ${comp[row]} · comm ${comm[row]} · core ${core[row] < 0 ? "unknown" : core[row]}`;
 };
 const sideColumns = (side) => [
-  {title: "alone", group: side, width: 90, number: true, key: median(side, "alone"), text: shown(side, "alone")},
-  {title: "together", group: side, width: 90, number: true, key: median(side, "together"), text: shown(side, "together")},
-  {title: "kept", group: side, width: 152, number: true, key: (row) => data.sides[side].kept.value[row], text: keptText(side),
+  {title: "alone", group: side, number: true, key: median(side, "alone"), text: shown(side, "alone")},
+  {title: "together", group: side, number: true, key: median(side, "together"), text: shown(side, "together")},
+  {title: "kept", group: side, number: true, key: (row) => data.sides[side].kept.value[row], text: keptText(side),
    low: (row) => data.sides[side].kept.high[row] !== null && data.sides[side].kept.high[row] < 1}];
 /* Columns with one value in all rows are shown once, above the table. */
 const varies = (column) => {
@@ -38,14 +38,15 @@ const varies = (column) => {
   return false;
 };
 const places = [
-  wordColumn("metric", 78), wordColumn("variant", 150),
-  numberColumn("comp_node", "comp", 44, "placement"), numberColumn("comm_node", "comm", 46, "placement"), numberColumn("comm_core", "core", 38, "placement")];
+  wordColumn("status"), wordColumn("metric"), wordColumn("variant"),
+  numberColumn("comp_node", "comp", "placement"), numberColumn("comm_node", "comm", "placement"), numberColumn("comm_core", "core", "placement")];
+const flags = wordColumn("flags");
 const columns = [
-  wordColumn("kernel", 90), numberColumn("n", "n", 34), wordColumn("size", 62), wordColumn("status", 76),
-  ...places.filter(varies), ...sideColumns("comp"), ...sideColumns("comm"), wordColumn("flags", 92)];
-const constant = places.filter((column) => !varies(column) && data.count && column.text(0));
+  wordColumn("kernel"), numberColumn("n", "n"), wordColumn("size"),
+  ...places.filter(varies), ...sideColumns("comp"), ...sideColumns("comm"), ...[flags].filter(varies)];
+const constant = [...places, flags].filter((column) => !varies(column) && data.count && column.text(0));
 const GROUPS = {placement: "placement", comp: "computation", comm: "communication"};
-const CONSTANT = {metric: "metric", variant: "", comp: "computation's data on NUMA node", comm: "messages on NUMA node", core: "communication core"};
+const CONSTANT = {status: "status", flags: "flags", metric: "metric", variant: "", comp: "computation's data on NUMA node", comm: "messages on NUMA node", core: "communication core"};
 $("#constant").textContent = constant.length
   ? "All points: " + constant.map((column) => `${CONSTANT[column.title]} ${column.text(0)}`.trim()).join(", ") + "." : "";
 
@@ -70,6 +71,16 @@ const ROW = 30, SPARE = 8, PRINTED = 500;
 const box = $("#table-box"), table = $("#table"), head = table.tHead, body = table.tBodies[0];
 const view = {rows: [], column: null, down: false, text: "", only: null, onlyName: "", chosen: -1, from: -1, to: -1};
 
+/* No cell is cut: a column is as wide as its longest text, and the table scrolls in its box where all do not fit. */
+const pen = document.createElement("canvas").getContext("2d");
+const widthOf = (column) => {
+  pen.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
+  const texts = new Set([`${column.title} ▼`]);
+  for (let row = 0; row < data.count; row++) texts.add(column.text(row));
+  let longest = 0;
+  for (const text of texts) if (text.length * 14 > longest) longest = Math.max(longest, pen.measureText(text).width);
+  return Math.ceil(longest) + 14;
+};
 const drawHead = () => {
   const group = make("tr"), names = make("tr");
   columns.forEach((column, index) => {
@@ -89,8 +100,8 @@ const drawHead = () => {
     group.append(make("th", GROUPS[column.group] || "", `group ${column.group || ""}-group`));
   });
   const widths = make("colgroup");
-  const total = columns.reduce((sum, column) => sum + column.width, 0);
-  for (const column of columns) { const col = make("col"); col.style.width = `${100 * column.width / total}%`; widths.append(col); }
+  const wide = columns.map(widthOf), total = wide.reduce((sum, width) => sum + width, 0);
+  for (const width of wide) { const col = make("col"); col.style.width = `${100 * width / total}%`; widths.append(col); }
   table.style.minWidth = `${total}px`;
   table.prepend(widths);
   head.append(group, names);
@@ -105,7 +116,6 @@ const drawRow = (row, index) => {
     const text = column.text(row);
     const td = make("td", text, column.number ? "number" : "");
     if (column.low && column.low(row)) td.classList.add("low");
-    if (text.length > 12) td.title = text;
     tr.append(td);
   }
   return tr;
@@ -385,6 +395,16 @@ $("#filter").addEventListener("input", (event) => {
   waiting = requestAnimationFrame(apply);
 });
 $("#clear").addEventListener("click", clear);
+$$("[data-copy]").forEach((button) => button.addEventListener("click", async () => {
+  const code = document.getElementById(button.dataset.copy);
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    button.textContent = "copied";
+  } catch {
+    getSelection().selectAllChildren(code);
+    button.textContent = "selected";
+  }
+}));
 $$("[data-show-rows]").forEach((button) => button.addEventListener("click", () => {
   const rows = new Set(button.dataset.showRows.split(" ").map(Number));
   only((row) => rows.has(row), "filtered by finding");

@@ -1,30 +1,28 @@
-"""The report: its sections, and one HTML file from them that needs no network.
+"""The report of a run: its sections, and one HTML file from them that needs no network.
 
 The file carries its own style, script and data; a Content-Security-Policy inside it forbids any request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from elbowroom.draw import svg
-from elbowroom.draw.figure import Figure, Series, TextTable
+from elbowroom.draw.figure import RULE, Figure, Series, TextTable
 from elbowroom.draw.html import asset, embed, template
 from elbowroom.machine.topology import Machine
 from elbowroom.points.point import Note
 from elbowroom.quantities import interval, number, plural, rounded_size, unit
-from elbowroom.report import columns, machine, sections, words
+from elbowroom.report import columns, first_screen, machine, sections, words
 from elbowroom.report.columns import CoreUse
 from elbowroom.report.sections import JobSection, ModelSection
 from elbowroom.results.quiet import Drift
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.stats.interval import Side, Summary
-from elbowroom.studies.document import JudgedExhibit, StudyDocument
-from elbowroom.version import __version__
 
 PACKAGE = "elbowroom.report"
 ROWS_WITHOUT_SCRIPT = 500
@@ -36,7 +34,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
     `findings` are those of the experiments; the verdict's own are shown first, each key once. `uses` has the
     cores of a point by its id. `observers` is what the probe can observe: {name: {status, reason}}. `tables`
-    summarise the points if there are too many to read. `method` adds (label, text) rows to the section on how
+    summarise the points if there are too many to read. `answer`, `why`, `next`: how the text of the command
+    ends (`answer` empty: the text of the verdict). `method` adds (label, text) rows to the section on how
     the run was measured, or replaces rows of the same label.
     """
 
@@ -56,6 +55,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[ModelSection, ...] = ()
     job: JobSection | None = None
     tables: tuple[TextTable, ...] = ()
+    answer: str = ""
+    why: str = ""
+    next: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,14 @@ class RowIndex:
 
 def _figures(page: Page) -> dict[str, Any] | None:
     table = RowIndex(page.results)
-    drawings = [(figure, svg.svg(figure, table.rows_of)) for figure in page.figures]
-    return {"figures": drawings} if drawings else None
+    drawings = [drawn(figure, table.rows_of) for figure in page.figures]
+    return {"figures": drawings, "rule": RULE} if drawings else None
+
+
+def drawn(figure: Figure, rows_of: Callable[[Series], svg.Rows | None] = svg.no_rows) -> tuple[Figure, str]:
+    """The figure and its drawing, without the rule of all curves, which the page gives once."""
+    short = msgspec.structs.replace(figure, caption=figure.caption.replace(RULE, "").strip())
+    return short, svg.svg(short, rows_of)
 
 
 def _has_sliders(page: Page) -> bool:
@@ -181,7 +189,9 @@ def machine_line(machine: Machine) -> str:
 
 
 def _verdict(page: Page) -> dict[str, Any]:
-    """The banner: its class (colour), and a word with the same meaning."""
+    """The first screen: answer, numbers, plot, reason and next command. `kind`: the class (colour) of the
+    banner, `word`: a word with the same meaning.
+    """
     verdict = page.verdict
     trusted = "Virtual" if page.machine.virtual else "Trusted"
     kind, word = "neutral", trusted
@@ -193,7 +203,21 @@ def _verdict(page: Page) -> dict[str, Any]:
         kind, word = "interference", f"{trusted}: interference"
     elif verdict.interference is not None:
         kind, word = "quiet", f"{trusted}: no interference"
-    return {"verdict": {"kind": kind, "word": word}}
+    answer = page.answer or verdict.text
+    reasons = [reason for reason in verdict.reasons if reason not in answer and reason not in page.why]
+    point = first_screen.main_point(page.results, verdict.findings)
+    figure = None if point is None else first_screen.loss_figure(page.results, point)
+    if figure is None and page.figures:
+        figure = msgspec.structs.replace(page.figures[0], name="first", marks=())
+    return {
+        "kind": kind,
+        "word": word,
+        "answer": answer,
+        "reasons": reasons,
+        "numbers": [] if point is None else first_screen.numbers(point),
+        "where": "" if point is None else first_screen.where(point),
+        "plot": None if figure is None else drawn(figure, RowIndex(page.results).rows_of),
+    }
 
 
 def _findings(page: Page) -> dict[str, Any] | None:
@@ -209,7 +233,7 @@ def _findings(page: Page) -> dict[str, Any] | None:
         }
         for key in order
         # The banner contains it.
-        if by_key[key].text not in page.verdict.text
+        if by_key[key].text not in page.verdict.text and by_key[key].text != page.why
     ]
     return {"findings": shown} if shown else None
 
@@ -326,69 +350,3 @@ SECTIONS = (
     Section("drift", "drift", _drift),
 )
 """All sections of the page, in its order."""
-
-
-class StudyPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the report. `figures`, `tables`: by the label of the exhibit; `headline` sums the
-    verdicts up, `warnings` say what they are not.
-    """
-
-    document: StudyDocument
-    machine: Machine
-    headline: str
-    warnings: tuple[str, ...]
-    figures: Mapping[str, Sequence[Figure]]
-    tables: Mapping[str, Sequence[TextTable]]
-
-
-def render_study(page: StudyPage) -> str:
-    """The page as one HTML document that needs no network and no script."""
-    document = page.document
-    html: str = template(PACKAGE, "templates/study.html.j2").render(
-        page=page,
-        style=asset(PACKAGE, "page.css") + svg.style(),
-        machine_line=machine_line(page.machine),
-        banner="neutral" if document.virtual else "quiet" if document.trusted else "untrusted",
-        word="Virtual"
-        if document.virtual
-        else "Measured"
-        if document.trusted
-        else "Not all runs are trusted",
-        counts=document.counts,
-        parts=[_part(exhibit, page) for exhibit in document.exhibits],
-        untested=_untested(document.exhibits),
-        version=__version__,
-    )
-    return html
-
-
-def _part(exhibit: JudgedExhibit, page: StudyPage) -> dict[str, Any]:
-    figures = page.figures.get(exhibit.label, ())
-    reasons = [run.reason for run in page.document.runs if run.measurement in exhibit.runs and run.reason]
-    empty = exhibit.runs and not figures and not page.tables.get(exhibit.label)
-    return {
-        "exhibit": exhibit,
-        "anchor": "".join(letter if letter.isalnum() else "-" for letter in exhibit.label.lower()),
-        "drawings": [(figure, svg.svg(figure)) for figure in figures],
-        "tables": page.tables.get(exhibit.label, ()),
-        "absent": _absent(exhibit, reasons) if empty else "",
-    }
-
-
-def _absent(exhibit: JudgedExhibit, reasons: Sequence[str]) -> str:
-    """Why a figure with runs is not drawn."""
-    return reasons[0] if reasons else exhibit.absent or "its points cannot be measured on this machine"
-
-
-def _untested(exhibits: Sequence[JudgedExhibit]) -> list[tuple[str, str]]:
-    """Statements that this machine cannot judge, and figures that no run makes, with the reasons."""
-    rows = []
-    for exhibit in exhibits:
-        if exhibit.instead:
-            rows.append((exhibit.label, exhibit.instead))
-        rows += [
-            (f"{exhibit.label}: {statement.text}", statement.why)
-            for statement in exhibit.statements
-            if statement.verdict == "not testable here"
-        ]
-    return rows

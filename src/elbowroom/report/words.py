@@ -17,9 +17,11 @@ FLAGS = {
     ),
     "validation_failed": "Arrays or received messages had wrong values afterwards; the sample is void.",
     "too_short": "A sample was shorter than 20 ticks of the clock or 100 clock calls; the sample is void.",
-    "scheduling": "Two threads shared one core: the value shows time slices of the scheduler, not memory.",
+    "scheduling": (
+        "Two threads shared one core: the value measures the time slices of the scheduler, not memory."
+    ),
     "shared_comm_core": "Both communicating ranks share one core of one host and yield to each other.",
-    "steal": "The hypervisor took processor time during the measurement.",
+    "steal": "The hypervisor took CPU time away from this machine during the measurement (steal).",
     "frequency_moved": (
         "The frequency of a core differed by more than 2 % between alone and together: "
         "part of the difference comes from the frequency."
@@ -28,45 +30,53 @@ FLAGS = {
         "A frequency, turbo or the governor did not stay as it was set on a host; the sample is void."
     ),
     "sampling_disturbs": (
-        "Every core had a thread, so frequencies were sampled from one of these cores, which had less time."
+        "All cores were in use, so the thread that samples frequencies took time from one of them."
     ),
-    "counter_suspect": "A hardware counter differed by more than 20 % from the bytes counted, so it is not "
-    "used.",
+    "counter_suspect": "A hardware counter and the counted bytes differ by more than 20 %, so the counter is "
+    "not used.",
     "working_set_small": (
         "The computing arrays are smaller than four times the last-level cache, so part of the traffic "
         "stays in the cache."
     ),
     "region_capped": "Fewer message buffers than the reuse policy requires, because memory is short.",
-    "stand_in": "A stand-in for the GPU's driver answered: its rates are planted, and nothing was measured.",
-    "shared_sms": "Blocks that were to hold SMs, one on each, shared some.",
-    "engine_unknown": "It is unknown whether a copy engine or SMs made the copies: no kernel is compiled.",
+    "stand_in": "A simulated GPU driver answered: its rates are made up, and nothing was measured.",
+    "shared_sms": "Blocks that should occupy one SM each shared some SMs.",
+    "engine_unknown": (
+        "It is unknown whether copy engines or SMs made the copies: no kernel was compiled to find out."
+    ),
     "not_steady": "The clock of the GPU's SMs or its link did not become steady before counting began.",
-    "short_phases": "Phases were shorter than 0.5 s, which figures of a GPU need to repeat.",
-    "no_graph": "The GPU's driver made no graph of small operations: submitting them may limit their rate.",
-    "throttled": "The GPU's clock was below what it can be: the reason as NVML names it.",
-    "pages_unknown": "The kernel does not say on which NUMA node pinned pages are.",
+    "short_phases": "Phases were shorter than 0.5 s, the shortest time for which GPU results are repeatable.",
+    "no_graph": (
+        "The GPU driver built no graph of the small operations, so the time to submit them "
+        "may limit their rate."
+    ),
+    "throttled": "The GPU ran below its highest clock, for the reason that NVML gives.",
+    "pages_unknown": "The kernel does not report the NUMA node of pinned pages.",
     "virtual": "A virtual machine computed the value from a model with noise; nothing was measured.",
-    "void": "Number of samples that broke a rule: stored in the run folder, but left out of summaries.",
-    "not_stable": "Number of samples without a steady state in time; they are averages of whole windows.",
-    "imported": "The values come from a file, one for each bandwidth, measured with another program.",
-    "drift": "The baseline at the end of the run differs by 5 % or more and is outside d1 to d9.",
+    "void": "Number of invalid samples. They are stored in the run folder and left out of summaries.",
+    "not_stable": (
+        "Number of samples that reached no steady state in time; they are averages over whole windows."
+    ),
+    "imported": "Another program measured the values; the file has one value per bandwidth.",
+    "drift": "The baseline measured again at the end differs by 5 % or more and lies outside d1 to d9.",
 }
-NO_EXPLANATION = "This version of elbowroom does not know it; the release that measured it does."
+NO_EXPLANATION = "Unknown to this version of elbowroom. The release that measured the run explains it."
 STATUSES = {
     "ok": "Measured in a steady state.",
-    "not_stable": "Too many samples had no steady state in time; the values are those of whole windows.",
-    "failed": "Not measured: a rank failed or hung, or every sample is void. See the reason of the point.",
+    "not_stable": "Too many samples reached no steady state in time; values are averages over whole windows.",
+    "failed": "Not measured: a rank failed or hung, or all samples are void. The point gives the reason.",
     "incomplete": "Fewer repetitions than planned.",
-    "void": "A rule was broken (overlap, validation, length of samples); not summarised.",
-    "n/a": "Not available on this machine. See the reason of the point.",
+    "void": "Invalid (no overlap, failed validation, or samples too short); left out of summaries.",
+    "n/a": "Not available on this machine. The point gives the reason.",
 }
 PROTOCOL = (
     "Each repetition of a point measures computation alone (A), communication alone (B) and both together "
     "(AB), "
-    "interleaved, so that slow changes of the machine affect all three alike. A sample of both together is "
-    "valid only if every computing thread and the communication thread were active all the time: the "
-    "computation runs until it is stopped, and the communication starts when all computing threads run. Each "
-    "window is measured in a steady state; the warm-up uses the same buffers and sizes."
+    "interleaved, so that slow changes of the machine affect all three equally. A sample of both together is "
+    "valid only if all computing threads and the communication thread were active throughout: the "
+    "computation runs until it is stopped, and the communication starts once all "
+    "computing threads are running. "
+    "Each window is measured in a steady state; the warm-up uses the same buffers and sizes."
 )
 STEPS = (
     " Points of an application time whole steps, each in one variant, in random order within a repetition: "
@@ -74,19 +84,24 @@ STEPS = (
     "`overlap` both at the same time (AB). Their values are durations."
 )
 IMPORT = (
-    "The values were measured with another program and imported from a file, one for each bandwidth. The "
-    "file does not say how and how often they were measured, or in which state the machine was."
+    "Another program measured the values, one per bandwidth; they were imported from a "
+    "file. The file does not "
+    "say how or how often they were measured, or what state the machine was in."
 )
 SIMULATION = (
     "Nothing was measured. A virtual machine computed every phase of every repetition: computation alone "
-    "(A), communication alone (B) and both together (AB) follow from the model of that machine, and each "
-    "value has its own noise (elbowroom help virtual)."
+    "(A), communication alone (B) and both together (AB) follow from the model of that machine, plus random "
+    "noise for each value (elbowroom help virtual)."
 )
 SUMMARY = (
-    "Values are medians; d1 and d9 are the first and the last decile; 95 % intervals are in parentheses. "
-    "Bandwidths are in MB/s with MB = 1e6 B; a latency is half of a round trip. Kept is together/alone of a "
-    "rate and alone/together of a latency: 1 means undisturbed. Values above 1 are not clamped. Traffic over "
-    "the memory bus counts a plain store twice, unless a sentence above gives another measured factor."
+    "Values are medians; d1 and d9 are the first and last decile; 95 % intervals are in "
+    "parentheses. Bandwidths "
+    "are in MB/s (1 MB = 1e6 B); a latency, in µs, is half of a round trip. Kept = "
+    "together/alone for a rate and "
+    "alone/together for a latency: 1 means undisturbed, 0.69 means a loss of 31 %. Noise "
+    "can push it above 1. "
+    "Memory traffic counts a regular store twice (read and write), unless a finding above "
+    "gives a measured factor."
 )
 # Fields of a manifest in the order of the page: label, and the keys that may hold it.
 FACTS = (

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from elbowroom.experiments.common.sentences import cores_text
+from elbowroom.quantities import number, plural
 from elbowroom.results.judgement import Judgement, above, change, larger, near, unanimous
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Interval, Summary, WithInterval
@@ -203,8 +204,8 @@ def slower_with_more(evidence: Evidence, run: str) -> Outcome:
     if few.n == many.n:
         return Outcome(judgement="not tested", why="one number of computing cores here")
     first, last = _each(few), _each(many)
-    ours = f"{first.median:.4g} {first.unit} a core with {few.n} computing"
-    ours += f", {last.median:.4g} with {many.n}"
+    ours = f"{number(first.median)} {first.unit} per core with {plural(few.n, 'computing core')}"
+    ours += f", {number(last.median)} with {many.n}"
     return outcome(larger(first, last), ours, "the intervals overlap")
 
 
@@ -242,8 +243,11 @@ def slows_on_the_communicating_socket(evidence: Evidence, run: str) -> Outcome:
     return every(affected(inside, "last"), unaffected(outside), unaffected(small))(evidence)
 
 
-HIGHER = "confirmed if the intervals at the lowest and the highest frequency are apart in this direction"
-EQUAL = "confirmed if the values differ by less than 10 %, with the whole interval, refuted if by more"
+HIGHER = (
+    "confirmed if the intervals at the lowest and highest frequency do not overlap and differ in this "
+    "direction"
+)
+EQUAL = "confirmed if the values differ by less than 10 %, with the whole interval; refuted if by more"
 READ = (
     "confirmed if it holds, with its interval, at every number of cores whose frequencies can be read (2 % "
     "is a change), refuted if it holds at none"

@@ -273,7 +273,7 @@ FIGURE_4B = Exhibit(
                     ("beside 64 MB it", "beside 4 B"),
                 )
             ),
-            criterion="confirmed if the intervals of kept at worst are apart in this direction",
+            criterion="confirmed if the worst points' intervals do not overlap and differ in this direction",
         ),
         Statement(
             text="STREAM loses at most 25 %",
@@ -327,7 +327,7 @@ TABLE_1 = Exhibit(
             text="without computation the latency is lower with the communication thread near the NIC",
             paper="1.39 us near, 1.67 us far",
             judge=nearer_is_faster(),
-            criterion="confirmed if the intervals are apart in this direction",
+            criterion="confirmed if the intervals do not overlap and differ in this direction",
         ),
         Statement(
             text="the bandwidth loses more with data far from the NIC",
@@ -340,7 +340,7 @@ TABLE_1 = Exhibit(
                     ("far data", "near data"),
                 )
             ),
-            criterion="confirmed if the intervals of kept at worst are apart in this direction",
+            criterion="confirmed if the worst points' intervals do not overlap and differ in this direction",
         ),
     ),
 )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from elbowroom.cli.answer import Answer, command_line
 from elbowroom.measure.results import IMPORTED
 
 if TYPE_CHECKING:
-    from elbowroom.results.result import Finding
-    from elbowroom.verbs.run_folder import Run
+    from pathlib import Path
+
+    from elbowroom.machine.topology import Machine
+    from elbowroom.results.result import Finding, PointResult, Verdict
+    from elbowroom.store.folder import Manifest
 
 EXPLAINED = ("quick", "contrast", "frequency", "polling")
 """Experiments whose losses `explain` takes apart."""
@@ -17,7 +20,34 @@ FITTED = ("cores", "gpu", "gpu-overlap", "intensity", "model", "placement", "rin
 """Experiments whose runs models learn from."""
 
 
-def run_answer(run: Run) -> Answer:
+class JudgedRun(Protocol):
+    """What an answer is made of: a run folder (`Run`), which writes the answer into its report."""
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the run was asked for and where it ran."""
+
+    @property
+    def machine(self) -> Machine:
+        """The machine of the run."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether to trust the run, and what it says."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found in the data."""
+
+    def points(self) -> list[PointResult]:
+        """One result per point."""
+
+
+def run_answer(run: JudgedRun) -> Answer:
     """The answer of a run. What disturbed a run that is not trusted is for `doctor` to look at; what is
     missing of one that was interrupted is measured first.
     """
@@ -26,7 +56,7 @@ def run_answer(run: Run) -> Answer:
     return Answer(verdict.text, _why(run), _next(run), colour)
 
 
-def _why(run: Run) -> str:
+def _why(run: JudgedRun) -> str:
     """Reasons against the run that its verdict does not give, else what its findings say of the cause."""
     verdict = run.verdict
     if verdict.further_reasons:
@@ -41,7 +71,7 @@ def _rank(finding: Finding) -> int:
     return ("interference", "quiet", "note", "n/a").index(finding.level)
 
 
-def _next(run: Run) -> str:
+def _next(run: JudgedRun) -> str:
     experiment = str(run.manifest.plan["experiment"])
     if not run.manifest.finished:
         return command_line("run", "--resume", run.path)

@@ -33,6 +33,7 @@ from elbowroom.store import sealed
 from elbowroom.store.curves import write_curves
 from elbowroom.store.folder import Manifest, RunFolder
 from elbowroom.verbs.model_file import curves_of
+from elbowroom.verbs.run_answer import run_answer
 from elbowroom.verbs.run_report import build_page, job_section, model_sections
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ class Run:
         shown, doubts = model_sections(self, models)
         shown_job = None if job is None else job_section(self, shown, job)
         with Wait("writing the report"):
-            write_atomically(target, render(build_page(self._results, shown, doubts, shown_job)).encode())
+            page = build_page(self._results, shown, doubts, shown_job, run_answer(self))
+            write_atomically(target, render(page).encode())
         return target
 
     def export(self, kind: Format, path: Path | str) -> list[Path]:

@@ -22,6 +22,7 @@ from elbowroom.verbs.model_file import Evaluation, Model, advise, curves_of, eva
 
 if TYPE_CHECKING:
     from elbowroom.advise.job import Job
+    from elbowroom.cli.answer import Answer
     from elbowroom.draw.figure import Figure
     from elbowroom.measure.results import Results
     from elbowroom.models.curves import Row
@@ -35,8 +36,11 @@ def build_page(
     models: tuple[ModelSection, ...] = (),
     doubts: tuple[Note, ...] = (),
     job: JobSection | None = None,
+    answer: Answer | None = None,
 ) -> Page:
-    """The report's page for the results of a run; `doubts`: why a model of the run is not shown."""
+    """The report's page for the results of a run. `doubts`: why a model of the run is not shown; `answer`:
+    how the text of the run ends.
+    """
     manifest = results.manifest
     plan = manifest.plan
     share = manifest.measured_share
@@ -56,6 +60,9 @@ def build_page(
         uses={point.id: use_of(point, results.machine.hosts) for point in manifest.points},
         drifts=results.drifts,
         tables=(*results.tables(), *results.tail_tables()),
+        answer="" if answer is None else answer.verdict,
+        why="" if answer is None else answer.why,
+        next="" if answer is None else answer.next,
         method=(
             ("repetitions", str(plan["repetitions"])),
             (

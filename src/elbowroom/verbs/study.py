@@ -193,7 +193,7 @@ REPORT, DOCUMENT = "report.html", "results.json"
 def write_results(request: StudyRequest, done: Conducted) -> StudyDocument:
     """Judges the statements of a paper, and writes report.html and results.json into the study's folder."""
     from elbowroom.measure.results import UNTRUSTED
-    from elbowroom.report.page import StudyPage, render_study
+    from elbowroom.report.study_page import StudyPage, render_study
     from elbowroom.studies.document import JudgedExhibit, StudyDocument, counted, judged
     from elbowroom.studies.drawings import titled
 

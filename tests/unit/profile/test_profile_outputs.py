@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet
 import pytest
 
 from elbowroom.draw.svg import svg
 from elbowroom.profile.analysis import Analysis, analyse, interval_frame, summarise, window_frame
 from elbowroom.profile.curve import NicCurve
-from elbowroom.profile.figures import profile_figures, profile_page, sentences
+from elbowroom.profile.figures import (
+    RankTimes,
+    profile_figures,
+    profile_page,
+    rank_times,
+    sentences,
+    times_figure,
+)
 from elbowroom.profile.profile import read_profile
 from made_profiles import MS, MadeJob
 
@@ -26,8 +34,8 @@ def analysis(tmp_path: Path) -> Analysis:
 
 def test_each_node_has_its_use_over_time_and_all_have_one_histogram(analysis: Analysis) -> None:
     figures = profile_figures(analysis, summarise(analysis))
-    assert [figure.name for figure in figures] == ["network-0", "network-1", "concurrency"]
-    sent, received, _ = figures[0].series
+    assert [figure.name for figure in figures] == ["ranks", "network-0", "network-1", "concurrency"]
+    sent, received, _ = figures[1].series
     width = analysis.duration / len(sent.x)
     # 10 exchanges of 2 MB, in MB.
     assert sum(sent.y) * width == pytest.approx(20)
@@ -40,7 +48,30 @@ def test_a_node_with_nothing_on_its_network_has_no_empty_figure(tmp_path: Path) 
     job = MadeJob(2, nodes=1)
     job.compute(8 * MS)
     alone = analyse(read_profile(job.write(tmp_path)))
-    assert [figure.name for figure in profile_figures(alone, summarise(alone))] == ["concurrency"]
+    assert [figure.name for figure in profile_figures(alone, summarise(alone))] == ["ranks", "concurrency"]
+
+
+def test_the_page_begins_with_where_the_time_of_each_rank_goes(analysis: Analysis) -> None:
+    summary = summarise(analysis)
+    times = rank_times(analysis, summary)
+    assert times.parts == ("computing", "transferring in MPI")
+    assert times.seconds.sum(axis=1) == pytest.approx(analysis.duration, rel=0.01)
+    assert times.seconds[:, 0] == pytest.approx(0.08, rel=0.05)
+    page = profile_page(analysis, summary)
+    assert page.index("On average the ranks spend") < page.index("4 ranks on 2 nodes")
+    assert page.index('data-figure="ranks"') < page.index('data-figure="network-0"')
+
+
+def test_a_thousand_ranks_are_sorted_and_drawn_as_areas_of_few_places(analysis: Analysis) -> None:
+    summary = summarise(analysis)
+    random = np.random.default_rng(1)
+    computing = random.uniform(0.2, 0.8, 1000)
+    times = RankTimes(("computing", "in MPI"), np.column_stack([computing, 1 - computing]))
+    first, second = times_figure(times, summary).series
+    assert len(first.x) == 400
+    assert (first.x[0], first.x[-1]) == (2.0, 999.5)
+    assert list(first.y) == sorted(first.y, reverse=True)
+    assert np.array(first.y) + np.array(second.y) == pytest.approx(1.0)
 
 
 def test_the_page_has_figures_table_and_notes(analysis: Analysis) -> None:

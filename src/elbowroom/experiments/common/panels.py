@@ -1,4 +1,4 @@
-"""Curves and panels with the paper's conventions: plain alone, dashed together, band d1 to d9."""
+"""Curves and panels with the paper's conventions: solid alone, dashed together, band d1 to d9."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Drawn, Figure, Hue, Mark, Series, Side
+from elbowroom.draw.figure import RULE, Axis, Drawn, Figure, Hue, Mark, Series, Side
 from elbowroom.experiments.common.sentences import SideName, kept_of, onsets
 from elbowroom.plan.kernels import kernel_name
 from elbowroom.results.curves import Onset
@@ -21,7 +21,6 @@ Transform = Callable[[PointResult, Summary], Triple]
 
 CORES = Axis(label="Number of computing cores", whole=True)
 SIZES = Axis(label="Message size", scale="log2", bytes=True)
-CAPTION = "Plain alone, dashed together; the band goes from the first to the last decile."
 
 
 def plain(_: PointResult, summary: Summary) -> Triple:
@@ -234,7 +233,7 @@ def side_by_side(
             comp_transform=comp_transform,
         ),
         marks=marks(*onsets(results, x)) if lines is None else tuple(lines),
-        caption=CAPTION,
+        caption=RULE,
     )
 
 

@@ -8,9 +8,8 @@ from operator import attrgetter
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.figure import RULE, Axis, Figure, Series
 from elbowroom.experiments.common.panels import (
-    CAPTION,
     CORES,
     SIZES,
     Transform,
@@ -223,7 +222,7 @@ def _constant(group: Sequence[PointResult]) -> Iterator[Figure]:
             x=SIZES,
             left=Axis(label=label, scale="log10"),
             series=constant_curves(group, transform),
-            caption=f"{CAPTION} Nothing computes.",
+            caption=f"{RULE} Nothing computes.",
         )
 
 

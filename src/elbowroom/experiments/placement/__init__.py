@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from elbowroom.draw.figure import Axis, Figure
+from elbowroom.draw.figure import RULE, Axis, Figure
 from elbowroom.experiments import cores
-from elbowroom.experiments.common.panels import CAPTION, as_bandwidth, cores_of, line
+from elbowroom.experiments.common.panels import as_bandwidth, cores_of, line
 from elbowroom.experiments.common.points import machine_notes, with_notes
 from elbowroom.experiments.common.sentences import (
     Values,
@@ -247,6 +247,6 @@ def node_figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figu
             ),
             left=Axis(label="Network bandwidth (MB/s)"),
             series=(line("alone", rows, side="communication", style="alone", drawn="bars"),),
-            caption=CAPTION,
+            caption=RULE,
         ),
     )

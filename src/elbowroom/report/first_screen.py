@@ -1,0 +1,190 @@
+"""The first screen of a run's report: the answer, one number for each side, one plot, the reason, and what to
+type next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.quantities import format_size, plural
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import Kept
+
+Name = Literal["comm", "comp"]
+NAMES: dict[Name, str] = {"comm": "Communication", "comp": "Computation"}
+STEADY = 0.005
+"""A loss smaller than this is written as none."""
+ALIKE = (
+    "kernel", "role", "comp_node", "comm_node", "comm_core", "pattern", "cursor", "processes", "reuse",
+    "core_khz", "uncore_khz", "turbo", "governor", "workload",
+)  # fmt: skip
+"""What the points of one curve share, besides the axis that they are drawn over."""
+
+
+class LostShare(NamedTuple):
+    """The share of its rate that a side loses; no ends where there is no interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, kept: Kept) -> LostShare:
+        """1 minus what was kept."""
+        low, high = kept.bounds or (None, None)
+        return cls(1 - kept.value, None if high is None else 1 - high, None if low is None else 1 - low)
+
+    def text(self) -> str:
+        """`loses 31 %`, `gains 3 %`."""
+        if abs(self.value) < STEADY:
+            return "loses nothing"
+        return f"{'loses' if self.value > 0 else 'gains'} {abs(self.value):.0%}".replace("%", " %")
+
+    def span(self) -> str:
+        """Its interval, `24 to 38 %`."""
+        if self.low is None or self.high is None:
+            return "no interval: too few repetitions"
+        digits = 0 if self.high - self.low >= 0.01 else 1
+        low, high = (f"{100 * end:.{digits}f}".replace("-", "−") for end in (self.low, self.high))
+        low, high = (text.removeprefix("−") if not float(text.strip("−")) else text for text in (low, high))
+        if self.value <= -STEADY:
+            return f"as a loss: {low} to {high} %"
+        return f"{low} to {high} %"
+
+
+def kept_of(result: PointResult, name: Name) -> Kept | None:
+    """What a side of the point kept."""
+    return (result.comm if name == "comm" else result.comp).kept
+
+
+def main_point(results: Sequence[PointResult], findings: Sequence[Finding]) -> PointResult | None:
+    """The point that shows the answer: of those of the first finding, the one whose sides lose most together.
+    None where no point has both states.
+    """
+    known = {item.id: item for item in results if _is_known(item)}
+    named = next((hits for item in findings if (hits := [i for i in item.points if i in known])), None)
+    planned = [item.id for item in known.values() if item.role != "control"]
+    chosen = [known[point] for point in named or planned or known]
+    return max(chosen, key=_loss_of_both, default=None)
+
+
+def numbers(point: PointResult) -> list[dict[str, str]]:
+    """For each side that was measured: its name, what it loses, the interval, and the values."""
+    shown = []
+    for name, title in NAMES.items():
+        kept = kept_of(point, name)
+        if kept is None:
+            continue
+        loss = LostShare.of(kept)
+        shown.append({"side": name, "name": title, "loss": loss.text(), "span": loss.span()})
+    return shown
+
+
+def where(point: PointResult) -> str:
+    """What ran together, in a few words."""
+    words = [point.workload.title or f"{point.kernel} on {plural(point.n, 'core')}"]
+    if point.size:
+        words.append(f"messages of {format_size(point.size)}")
+    return ", ".join(words)
+
+
+def loss_figure(results: Sequence[PointResult], point: PointResult) -> Figure:
+    """What both sides lose over the number of cores or the message size, whichever was varied more around the
+    point; two bars where neither was.
+    """
+    known = [item for item in results if _is_known(item)]
+    sweeps: tuple[tuple[Axis, str, Callable[[PointResult], float]], ...] = (
+        (Axis(label="Computing cores", whole=True), "size", lambda item: float(item.n)),
+        (Axis(label="Message size", scale="log2", bytes=True), "n", lambda item: float(item.size)),
+    )
+    best: tuple[Axis, list[PointResult], Callable[[PointResult], float]] | None = None
+    for axis, fixed, x in sweeps:
+        group = [item for item in known if _alike(item, point, fixed) and x(item) > 0]
+        # One point for each place on the axis: repeated ones are another axis of the plan.
+        group = [*{x(item): item for item in reversed(group)}.values()]
+        if len(group) > max(1, len(best[1]) if best else 1):
+            best = axis, sorted(group, key=x), x
+    if best is None:
+        return _bars(point)
+    axis, group, x = best
+    return Figure(
+        name="first",
+        title=f"What each side loses: {_fixed(point, axis)}",
+        x=axis,
+        left=Axis(label="Loss (%)", reference=0.0),
+        series=tuple(series for name in NAMES if (series := _curve(group, name, x)) is not None),
+    )
+
+
+def _fixed(point: PointResult, axis: Axis) -> str:
+    """What the points of a curve have in common."""
+    if axis.bytes:
+        return f"{point.kernel} on {plural(point.n, 'core')}"
+    return f"{point.kernel}, messages of {format_size(point.size)}" if point.size else point.kernel
+
+
+def _curve(group: Sequence[PointResult], name: Name, x: Callable[[PointResult], float]) -> Series | None:
+    rows = [
+        (x(item), LostShare.of(kept), item.id) for item in group if (kept := kept_of(item, name)) is not None
+    ]
+    if not rows:
+        return None
+    banded = all(loss.low is not None for _, loss, _ in rows)
+    return Series(
+        name=NAMES[name].lower(),
+        side="communication" if name == "comm" else "computation",
+        style="line",
+        x=tuple(at for at, _, _ in rows),
+        y=tuple(100 * loss.value for _, loss, _ in rows),
+        low=tuple(100 * (loss.low or 0.0) for _, loss, _ in rows) if banded else (),
+        high=tuple(100 * (loss.high or 0.0) for _, loss, _ in rows) if banded else (),
+        points=tuple(identity for _, _, identity in rows),
+        value="loss (%)",
+        band="95 % interval",
+    )
+
+
+def _bars(point: PointResult) -> Figure:
+    series: list[Series] = []
+    names: list[str] = []
+    for name, title in NAMES.items():
+        kept = kept_of(point, name)
+        if kept is None:
+            continue
+        loss = LostShare.of(kept)
+        series.append(
+            Series(
+                name=title.lower(),
+                side="communication" if name == "comm" else "computation",
+                style="line",
+                drawn="bars",
+                x=(float(len(names)),),
+                y=(100 * loss.value,),
+                low=() if loss.low is None else (100 * loss.low,),
+                high=() if loss.high is None else (100 * loss.high,),
+                value="loss (%)",
+                band="95 % interval",
+            )
+        )
+        names.append(title)
+    return Figure(
+        name="first",
+        title=f"What each side loses: {where(point)}",
+        x=Axis(label="", names=tuple(names)),
+        left=Axis(label="Loss (%)", reference=0.0),
+        series=tuple(series),
+    )
+
+
+def _is_known(item: PointResult) -> bool:
+    return item.comp.kept is not None or item.comm.kept is not None
+
+
+def _loss_of_both(item: PointResult) -> float:
+    return sum(1 - kept.value for name in NAMES if (kept := kept_of(item, name)) is not None)
+
+
+def _alike(item: PointResult, point: PointResult, fixed: str) -> bool:
+    return all(getattr(item, name) == getattr(point, name) for name in (*ALIKE, fixed))
