@@ -75,8 +75,8 @@ def vertex(browser: Browser, figure: Any, curve: int, index: int) -> tuple[float
 
 
 def first_figure(browser: Browser) -> Any:
-    """The first figure, in the middle of the window."""
-    figure = browser.find_element(By.CSS_SELECTOR, ".figure")
+    """The first of the figures, in the middle of the window."""
+    figure = browser.find_element(By.CSS_SELECTOR, "#figures .figure")
     for _ in range(2):  # figures out of sight get their height when they come into it, and move the others
         browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", figure)
         settle(browser)

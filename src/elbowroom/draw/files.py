@@ -262,8 +262,6 @@ def _panel(left: Axes, figure: Figure) -> tuple[list[Line2D | Patch], list[str]]
     for side, axis in (("left", figure.left), ("below", figure.below)):
         if axis is not None:
             _axis(sides[side], "y", axis, marks.sides[side])
-            if colour := palette.axis_colour(figure, side):
-                sides[side].yaxis.label.set_color(palette.ON_LIGHT[colour])
     for side, plot in sides.items():
         _frame(plot, figure, marks.reference if side == "left" else None)
     keys = _fields(left, figure, marks)

@@ -111,13 +111,6 @@ def _marked(series: Series) -> bool:
     return series.drawn == "points" or (series.drawn == "curve" and len(series.x) <= MANY_POINTS)
 
 
-def axis_colour(figure: Figure, side: str) -> str:
-    """With two plots, the colour that all curves of `side` (left, below) share; else the empty string."""
-    pairs = zip(figure.series, looks(figure), strict=True)
-    colours = {look.colour for series, look in pairs if series.axis == side}
-    return colours.pop() if len(colours) == 1 and figure.below is not None else ""
-
-
 def base_name(series: Series) -> str:
     """The series' name without its `alone` or `together`."""
     return _STYLE_WORD.sub("", series.name).strip() or series.name

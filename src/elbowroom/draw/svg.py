@@ -75,7 +75,7 @@ def figure_rules() -> str:
         ".figure .point{fill:var(--ink);stroke:var(--paper);stroke-width:1.5}"
         ".figure .leader{fill:none;stroke:var(--ink)}"
         ".figure .labels{font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:3}"
-        ".figure .axis-label{font-weight:600;fill:var(--curve,var(--ink))}"
+        ".figure .axis-label{font-weight:600;fill:var(--ink)}"
         ".figure .mark{stroke:var(--faint);stroke-dasharray:2 3;fill:none}"
         ".figure .reference{stroke:var(--ink);stroke-width:1.2;fill:none}"
         f".figure .warning{{fill:var(--bad,{palette.WARNING});font-weight:700}}"
@@ -294,8 +294,7 @@ def _axis_labels(figure: Figure, boxes: Mapping[str, PlotBox]) -> str:
         for side, axis in (("left", figure.left), ("below", figure.below)):
             above = boxes[side].top - (24 if side == "left" and figure.marks else 8)
             parts.append(
-                f'<text class="axis-label {palette.axis_colour(figure, side)}" x="4" y="{above:g}" '
-                f'text-anchor="start">{escape(axis.label)}</text>'
+                f'<text class="axis-label" x="4" y="{above:g}" text-anchor="start">{escape(axis.label)}</text>'
             )
         return f'<g text-anchor="middle">{"".join(parts)}</g>'
     for upright, at, turn in ((figure.left, 14, -90), (figure.left.second, WIDTH - 12, 90)):

@@ -141,7 +141,7 @@ def _curve(group: Sequence[PointResult], name: Name, x: Callable[[PointResult], 
         low=tuple(100 * (loss.low or 0.0) for _, loss, _ in rows) if banded else (),
         high=tuple(100 * (loss.high or 0.0) for _, loss, _ in rows) if banded else (),
         points=tuple(identity for _, _, identity in rows),
-        value="loss (%)",
+        value="loss",
         band="95 % interval",
     )
 
@@ -164,7 +164,7 @@ def _bars(point: PointResult) -> Figure:
                 y=(100 * loss.value,),
                 low=() if loss.low is None else (100 * loss.low,),
                 high=() if loss.high is None else (100 * loss.high,),
-                value="loss (%)",
+                value="loss",
                 band="95 % interval",
             )
         )

@@ -157,7 +157,7 @@ def _node(machine: Machine, node: NumaNode, used: Mapping[int, tuple[str, ...]])
     memory = f" · {rounded_size(node.memory)}" if node.memory else ""
     head = (
         f'<g class="node" role="button" tabindex="0" data-node="{node.number}" aria-label="NUMA node '
-        f'{node.number}">'
+        f'{node.number}{memory}">'
         f'<rect class="node-box" width="{width:g}" height="{height:g}" rx="8"/>'
         f'<text class="node-name" x="{PAD}" y="20">NUMA node {node.number}<tspan '
         f'class="quiet">{memory}</tspan></text></g>'
