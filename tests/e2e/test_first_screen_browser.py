@@ -1,5 +1,5 @@
-"""What a reader meets first on each page, in Chromium: the boxes of the first screen, and faults of accessibility
-that axe-core finds.
+"""What a reader meets first on each page, in Chromium: the boxes of the first screen, and the faults of
+accessibility that axe-core finds.
 """
 
 from __future__ import annotations

@@ -294,7 +294,8 @@ def _axis_labels(figure: Figure, boxes: Mapping[str, PlotBox]) -> str:
         for side, axis in (("left", figure.left), ("below", figure.below)):
             above = boxes[side].top - (24 if side == "left" and figure.marks else 8)
             parts.append(
-                f'<text class="axis-label" x="4" y="{above:g}" text-anchor="start">{escape(axis.label)}</text>'
+                f'<text class="axis-label" x="4" y="{above:g}" text-anchor="start">'
+                f"{escape(axis.label)}</text>"
             )
         return f'<g text-anchor="middle">{"".join(parts)}</g>'
     for upright, at, turn in ((figure.left, 14, -90), (figure.left.second, WIDTH - 12, 90)):

@@ -186,18 +186,13 @@ def _core(core: Core, x: float, y: float, used: tuple[str, ...], allowed: bool) 
     classes = " ".join(("core", *used, *(() if allowed else ("outside",))))
     meaning = {"comp": "computing", "comm": "communication", "peer": "communication of a peer rank"}
     says = ", ".join(meaning[role] for role in used) or "not used"
-    threads = (
-        f'<text class="pus" x="{CORE_WIDTH / 2:g}" y="27">{len(core.pus)} PUs</text>'
-        if len(core.pus) > 1
-        else ""
-    )
     return (
         f'<g class="{classes}" role="button" tabindex="0" data-core="{core.number}" aria-label="core '
         f'{core.number}, {says}" '
         f'transform="translate({x:g} {y:g})"><rect width="{CORE_WIDTH}" height="{CORE_HEIGHT}" rx="5"/>'
         f'<path class="half" d="M{CORE_WIDTH / 2:g} 0h{CORE_WIDTH / 2 - 5:g}a5 5 0 0 1 5 '
         f'5v{CORE_HEIGHT - 10}a5 5 0 0 1-5 5h-{CORE_WIDTH / 2 - 5:g}z"/>'
-        f'<text x="{CORE_WIDTH / 2:g}" y="{16 if threads else 21}">{core.number}</text>{threads}</g>'
+        f'<text x="{CORE_WIDTH / 2:g}" y="21">{core.number}</text></g>'
     )
 
 
