@@ -251,6 +251,7 @@ def page(count: int = 350, machine: Machine | None = None, *, trusted: bool = Tr
                 "The load before the run was 3.4 on 2 cores.",
             ),
             interference=True if trusted else None,
+            grade="yes" if trusted else "cannot say",
             findings=(
                 Finding(
                     key="bandwidth",

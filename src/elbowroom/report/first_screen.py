@@ -5,17 +5,15 @@ type next.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
 
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.quantities import format_size, plural
-from elbowroom.results.result import Finding, PointResult
+from elbowroom.results.family import SideName, main_point
+from elbowroom.results.grades import loss_of, loss_text
+from elbowroom.results.result import LostShare, PointResult, Verdict
 from elbowroom.stats.interval import Kept
 
-Name = Literal["comm", "comp"]
-NAMES: dict[Name, str] = {"comm": "Communication", "comp": "Computation"}
-STEADY = 0.005
-"""A loss smaller than this is written as none."""
+NAMES: dict[SideName, str] = {"comm": "Communication", "comp": "Computation"}
 ALIKE = (
     "kernel", "role", "comp_node", "comm_node", "comm_core", "pattern", "cursor", "processes", "reuse",
     "core_khz", "uncore_khz", "turbo", "governor", "workload",
@@ -23,63 +21,46 @@ ALIKE = (
 """What the points of one curve share, besides the axis that they are drawn over."""
 
 
-class LostShare(NamedTuple):
-    """The share of its rate that a side loses; no ends where there is no interval."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-    @classmethod
-    def of(cls, kept: Kept) -> LostShare:
-        """1 minus what was kept."""
-        low, high = kept.bounds or (None, None)
-        return cls(1 - kept.value, None if high is None else 1 - high, None if low is None else 1 - low)
-
-    def text(self) -> str:
-        """`loses 31 %`, `gains 3 %`."""
-        if abs(self.value) < STEADY:
-            return "loses nothing"
-        return f"{'loses' if self.value > 0 else 'gains'} {abs(self.value):.0%}".replace("%", " %")
-
-    def span(self) -> str:
-        """Its interval, `24 to 38 %`."""
-        if self.low is None or self.high is None:
-            return "no interval: too few repetitions"
-        digits = 0 if self.high - self.low >= 0.01 else 1
-        low, high = (f"{100 * end:.{digits}f}".replace("-", "−") for end in (self.low, self.high))
-        low, high = (text.removeprefix("−") if not float(text.strip("−")) else text for text in (low, high))
-        if self.value <= -STEADY:
-            return f"as a loss: {low} to {high} %"
-        return f"{low} to {high} %"
-
-
-def kept_of(result: PointResult, name: Name) -> Kept | None:
+def kept_of(result: PointResult, name: SideName) -> Kept | None:
     """What a side of the point kept."""
     return (result.comm if name == "comm" else result.comp).kept
 
 
-def main_point(results: Sequence[PointResult], findings: Sequence[Finding]) -> PointResult | None:
-    """The point that shows the answer: of those of the first finding, the one whose sides lose most together.
-    None where no point has both states.
+def shown_point(results: Sequence[PointResult], verdict: Verdict) -> PointResult | None:
+    """The point that the grade rests on, or else what the plan is about first; None if no point has both
+    states.
     """
-    known = {item.id: item for item in results if _is_known(item)}
-    named = next((hits for item in findings if (hits := [i for i in item.points if i in known])), None)
-    planned = [item.id for item in known.values() if item.role != "control"]
-    chosen = [known[point] for point in named or planned or known]
-    return max(chosen, key=_loss_of_both, default=None)
+    graded = next((item for item in results if item.id == verdict.point), None)
+    if graded is not None:
+        return graded
+    return main_point([item for item in results if item.role != "control"]) or main_point(results)
 
 
 def numbers(point: PointResult) -> list[dict[str, str]]:
-    """For each side that was measured: its name, what it loses, the interval, and the values."""
+    """For each side that was measured: its name, what it loses, and the interval."""
     shown = []
     for name, title in NAMES.items():
         kept = kept_of(point, name)
-        if kept is None:
-            continue
-        loss = LostShare.of(kept)
-        shown.append({"side": name, "name": title, "loss": loss.text(), "span": loss.span()})
+        if kept is not None:
+            loss = loss_of(kept)
+            shown.append({"side": name, "name": title, "loss": _change(loss), "span": _span(loss)})
     return shown
+
+
+def _change(loss: LostShare) -> str:
+    """`loses 31 %`, `gains 3 %`."""
+    text = loss_text(loss).partition(" (")[0]
+    return f"gains {text.lstrip('-−')}" if text.startswith(("-", "−")) else f"loses {text}"
+
+
+def _span(loss: LostShare) -> str:
+    """The interval, `24 to 38 %`, and whether it allows no loss at all."""
+    span = loss_text(loss).partition(" (")[2].removesuffix(")")
+    if loss.bounds is None:
+        return span
+    if not loss.excludes_zero:
+        return f"not certain: {span}"
+    return span if loss.loss > 0 else f"as a loss: {span}"
 
 
 def where(point: PointResult) -> str:
@@ -125,10 +106,8 @@ def _fixed(point: PointResult, axis: Axis) -> str:
     return f"{point.kernel}, messages of {format_size(point.size)}" if point.size else point.kernel
 
 
-def _curve(group: Sequence[PointResult], name: Name, x: Callable[[PointResult], float]) -> Series | None:
-    rows = [
-        (x(item), LostShare.of(kept), item.id) for item in group if (kept := kept_of(item, name)) is not None
-    ]
+def _curve(group: Sequence[PointResult], name: SideName, x: Callable[[PointResult], float]) -> Series | None:
+    rows = [(x(item), loss_of(kept), item.id) for item in group if (kept := kept_of(item, name)) is not None]
     if not rows:
         return None
     banded = all(loss.low is not None for _, loss, _ in rows)
@@ -137,7 +116,7 @@ def _curve(group: Sequence[PointResult], name: Name, x: Callable[[PointResult], 
         side="communication" if name == "comm" else "computation",
         style="line",
         x=tuple(at for at, _, _ in rows),
-        y=tuple(100 * loss.value for _, loss, _ in rows),
+        y=tuple(100 * loss.loss for _, loss, _ in rows),
         low=tuple(100 * (loss.low or 0.0) for _, loss, _ in rows) if banded else (),
         high=tuple(100 * (loss.high or 0.0) for _, loss, _ in rows) if banded else (),
         points=tuple(identity for _, _, identity in rows),
@@ -153,7 +132,7 @@ def _bars(point: PointResult) -> Figure:
         kept = kept_of(point, name)
         if kept is None:
             continue
-        loss = LostShare.of(kept)
+        loss = loss_of(kept)
         series.append(
             Series(
                 name=title.lower(),
@@ -161,7 +140,7 @@ def _bars(point: PointResult) -> Figure:
                 style="line",
                 drawn="bars",
                 x=(float(len(names)),),
-                y=(100 * loss.value,),
+                y=(100 * loss.loss,),
                 low=() if loss.low is None else (100 * loss.low,),
                 high=() if loss.high is None else (100 * loss.high,),
                 value="loss",
@@ -180,10 +159,6 @@ def _bars(point: PointResult) -> Figure:
 
 def _is_known(item: PointResult) -> bool:
     return item.comp.kept is not None or item.comm.kept is not None
-
-
-def _loss_of_both(item: PointResult) -> float:
-    return sum(1 - kept.value for name in NAMES if (kept := kept_of(item, name)) is not None)
 
 
 def _alike(item: PointResult, point: PointResult, fixed: str) -> bool:

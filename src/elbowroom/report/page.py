@@ -21,7 +21,7 @@ from elbowroom.report import columns, first_screen, machine, sections, words
 from elbowroom.report.columns import CoreUse
 from elbowroom.report.sections import JobSection, ModelSection
 from elbowroom.results.quiet import Drift
-from elbowroom.results.result import Finding, PointResult, Verdict
+from elbowroom.results.result import Finding, Grade, PointResult, Verdict
 from elbowroom.stats.interval import Side, Summary
 
 PACKAGE = "elbowroom.report"
@@ -188,30 +188,28 @@ def machine_line(machine: Machine) -> str:
     return " · ".join([*parts, "virtual"] if machine.virtual else parts)
 
 
+KINDS: dict[Grade, str] = {"yes": "interference", "likely": "interference", "no": "quiet"}
+"""Classes (colours) of the banner of runs that are trusted; of other grades `neutral`."""
+
+
 def _verdict(page: Page) -> dict[str, Any]:
     """The first screen: answer, numbers, plot, reason and next command. `kind`: the class (colour) of the
-    banner, `word`: a word with the same meaning.
+    banner; `chips`: in a few words whether to trust the run, and its grade.
     """
     verdict = page.verdict
-    trusted = "Virtual" if page.machine.virtual else "Trusted"
-    kind, word = "neutral", trusted
+    trust = "Virtual" if page.machine.virtual else "Trusted" if verdict.trusted else "Not trusted"
+    kind = KINDS.get(verdict.grade, "neutral") if verdict.trusted else "untrusted"
     if page.manifest.get("launcher") == "imported":
-        word = "Imported: trust unknown"
-    elif not verdict.trusted:
-        kind, word = "untrusted", "No verdict"
-    elif verdict.interference:
-        kind, word = "interference", f"{trusted}: interference"
-    elif verdict.interference is not None:
-        kind, word = "quiet", f"{trusted}: no interference"
+        trust, kind = "Imported: trust unknown", "neutral"
     answer = page.answer or verdict.text
     reasons = [reason for reason in verdict.reasons if reason not in answer and reason not in page.why]
-    point = first_screen.main_point(page.results, verdict.findings)
+    point = first_screen.shown_point(page.results, verdict)
     figure = None if point is None else first_screen.loss_figure(page.results, point)
     if figure is None and page.figures:
         figure = msgspec.structs.replace(page.figures[0], name="first", marks=())
     return {
         "kind": kind,
-        "word": word,
+        "chips": (trust, f"Interference: {verdict.grade}"),
         "answer": answer,
         "reasons": reasons,
         "numbers": [] if point is None else first_screen.numbers(point),

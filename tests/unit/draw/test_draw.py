@@ -223,7 +223,7 @@ def test_the_path_of_a_curve_ends_at_its_last_value(ys: list[float]) -> None:
     assert sum(places[1::2]) == pytest.approx(top + (1 - scale.place(ys[-1])) * 250, abs=0.11)
 
 
-def test_a_second_series_on_the_right_has_its_own_scale_and_axis() -> None:
+def test_a_second_quantity_has_a_plot_of_its_own_below() -> None:
     drawing = svg(
         figure(
             curve(),
@@ -232,7 +232,10 @@ def test_a_second_series_on_the_right_has_its_own_scale_and_axis() -> None:
         )
     )
     assert "300\u202f000" in drawing
-    assert 'class="axis-label vermilion"' in drawing
+    assert drawing.count('class="frame"') == 2
+    labels = re.findall(r'class="axis-label" x="4" y="([\d.]+)"', drawing)
+    assert len(labels) == 2
+    assert float(labels[1]) - float(labels[0]) > 150
 
 
 def test_a_figure_without_any_value_is_still_drawn() -> None:

@@ -78,7 +78,7 @@ def test_markup_in_any_name_stays_text() -> None:
 def test_a_verdict_that_is_not_trusted_says_so_first_with_its_reasons() -> None:
     page = PAGES["page"](24, PAGES["small"](), trusted=False)
     html = render(page)
-    assert html.index("No verdict") < html.index(">Findings<")
+    assert html.index("Not trusted") < html.index(">Findings<")
     assert all(reason in html for reason in page.verdict.reasons)
 
 
