@@ -39,6 +39,8 @@ NOT_TYPED = (
         "",
         "the reader's PATH and folder",
     ),
+    StandIn(r"^\./elbowroom install$", "", "Debian packages: typed.sh lets root install them"),
+    StandIn(r"^\.elbowroom/venv/bin/python -c ", "", "the checkout's folder"),
     StandIn(r"^(salloc|flux|qsub) (?!.*elbowroom)", "", "a shell in an allocation of a scheduler"),
     StandIn(r"ELBOWROOM_PREBUILT=1|elbowroom-\*\.whl$", "", "a wheel with programs: tests/e2e/test_wheel.py"),
 )

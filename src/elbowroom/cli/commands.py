@@ -51,12 +51,13 @@ A module of `verbs` that declares it; "group": see GROUPS.
 
 
 GOALS = {
+    "Start here": ("tour",),
     "Measure": ("doctor", "plans", "run", "study", "calibrate", "import"),
     "Read results": ("show", "list", "compare", "explain", "report", "export"),
     "Improve a program": ("diagnose", "profile", "trace", "advise", "nic"),
     "Predict and share nodes": ("fit", "evaluate", "predict", "predict-step", "colocate"),
     "Simulate": ("machine", "simulate-memory", "broadcast"),
-    "Read and set up": ("tour", "help", "manual", "completion", "schema"),
+    "Read and set up": ("help", "manual", "completion", "schema"),
 }
 """The commands by what a user wants, as `elbowroom --help` lists them."""
 
