@@ -83,19 +83,23 @@ def _reason(error: Exception) -> str:
 
 
 def _run(run: Run) -> ResultSummary:
+    from elbowroom.report.first_screen import loss_figure, shown_point
     from elbowroom.verbs.run_answer import run_answer
     from elbowroom.verbs.run_tables import machine_line
 
-    answer = run_answer(run)
-    points = len(run.points())
+    def draw() -> Sequence[Figure]:
+        point = shown_point(points, run.verdict)
+        return run.figures if point is None else (loss_figure(points, point),)
+
+    answer, points = run_answer(run), run.points()
     others = [item.text for item in run.findings if item.text not in answer.verdict + answer.why]
-    unfinished = "" if run.manifest.finished else ", unfinished"
+    state = plural(len(points), "point") + ("" if run.manifest.finished else ", unfinished")
     return ResultSummary(
-        f"{run.manifest.plan['name']} on {machine_line(run.machine)}; {plural(points, 'point')}{unfinished}",
+        f"{run.manifest.plan['name']} on {machine_line(run.machine)}; {state}",
         answer.verdict,
-        (answer.why, *others[:2]),
+        (answer.why, *others[:1]),
         answer.next,
-        lambda: run.figures,
+        draw,
     )
 
 
