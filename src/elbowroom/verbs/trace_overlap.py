@@ -18,13 +18,10 @@ from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.heartbeat import Wait
-from elbowroom.launch import trace_reader
-from elbowroom.launch.trace_reader import check_folder
 from elbowroom.quantities import number, span
 from elbowroom.trace.documents import TraceCheck, decode
 from elbowroom.trace.overlap.comparison import compare_overlaps
 from elbowroom.trace.overlap.figures import overlap_figures, overlap_page
-from elbowroom.trace.overlap.settings import environment_text, tuner_text
 from elbowroom.trace.overlap.verdict import duration, short_name
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 from elbowroom.verbs.run_options import out_option
@@ -50,6 +47,7 @@ class ReportOverlap(Verb):
     """
 
     name = "trace overlap"
+    fits = True
     has_tables = True
     saves = True
 
@@ -171,6 +169,8 @@ def save(result: TraceOverlap, path: Path) -> None:
     """Draws the figures as .svg or .png, or writes them with verdict and table as one .html page; or the
     settings to try next as .env or .conf.
     """
+    from elbowroom.trace.overlap.settings import environment_text, tuner_text
+
     texts: dict[str, Callable[[TraceOverlap], str]] = {
         ".html": overlap_page,
         ".env": lambda one: environment_text(one.settings, ", ".join(one.files)),
@@ -188,6 +188,7 @@ def _names(files: Sequence[str | Path] | str | Path) -> list[str]:
 
 def _traces(path: Path, scratch: Path) -> list[TraceFile]:
     """What is to be read of a file, a folder or an archive; all are known before the first is read."""
+    from elbowroom.launch.trace_reader import check_folder
     from elbowroom.trace.overlap.formats import traces_in
 
     traces = traces_in(path, scratch)
@@ -198,12 +199,15 @@ def _traces(path: Path, scratch: Path) -> list[TraceFile]:
 
 
 def _fast_reader(trace: TraceFile) -> FastReader | None:
+    from elbowroom.launch import trace_reader
+
     if trace.format == "perfetto":
         return trace_reader.perfetto_reader()
     return trace_reader.json_reader(trace.place) if trace.format == "json" else None
 
 
 def _read(trace: TraceFile, fast: FastReader | None) -> Events:
+    from elbowroom.launch import trace_reader
     from elbowroom.trace.overlap.chrome import read_json, read_perfetto
     from elbowroom.trace.overlap.otf2 import read_otf2
     from elbowroom.trace.overlap.own import read_columns, read_parquet

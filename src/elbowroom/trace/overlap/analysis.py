@@ -27,6 +27,7 @@ from elbowroom.trace.overlap.events import NONE, Events, Ints
 from elbowroom.trace.overlap.exposure import Exposure, SideSlices, by_rank, exposure, of_side
 from elbowroom.trace.overlap.gaps import with_gaps
 from elbowroom.trace.overlap.instances import Instances, instances_of
+from elbowroom.trace.overlap.median_step import median_step_of
 from elbowroom.trace.overlap.names import communicates
 from elbowroom.trace.overlap.places import Places, find_places, find_steps
 from elbowroom.trace.overlap.recognition import (
@@ -121,7 +122,11 @@ def analyse(
     kinds = communication_kinds(events, comm, names, comm_effect, len(times.ranks))
     answer = _answer(events, comp_effect, known, times)
     document = _document(events, files, counts, times, known, answer, classes, kinds, steps.count or None)
-    return msgspec.structs.replace(document, settings=settings_of(events, comm, answer))
+    return msgspec.structs.replace(
+        document,
+        settings=settings_of(events, comm, answer),
+        median_step=median_step_of(events, comp, places, by_rank(computing), by_rank(communicating)),
+    )
 
 
 def _numbers_of_names(events: Events) -> Ints:

@@ -109,6 +109,18 @@ class NextSetting(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class MedianStep(msgspec.Struct, frozen=True, kw_only=True):
+    """When a rank computes and communicates in its step of median length: begins and ends, s from the step's
+    first computation.
+    """
+
+    rank: str
+    number: int
+    seconds: float
+    computing: tuple[tuple[float, float], ...]
+    communicating: tuple[tuple[float, float], ...]
+
+
 class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     """What overlap hides in a trace, and what hiding costs (docs/guide/trace-overlap.md).
 
@@ -154,6 +166,7 @@ class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[ComputationClass, ...]
     communications: tuple[CommunicationKind, ...]
     settings: tuple[NextSetting, ...] = ()
+    median_step: MedianStep | None = None
     partial: bool = False
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.figure import Axis, Figure, Series, Side
 from elbowroom.draw.html import figure_page
 from elbowroom.quantities import TIME_UNITS, number, with_span
 from elbowroom.stats.interval import Interval
@@ -15,9 +15,8 @@ COLUMNS = ("computation", "beside", "alone", "overlapped", "both active", "slowd
 
 
 def overlap_figures(overlap: TraceOverlap) -> tuple[Figure, ...]:
-    """The time of a rank, and the slowdown of each class; without slowdowns only the first."""
-    slowed = _slowdowns(overlap)
-    return (_times(overlap),) if slowed is None else (_times(overlap), slowed)
+    """The time of a rank, the slowdown of each class, the step of median length; those that are known."""
+    return tuple(one for one in (_times(overlap), _slowdowns(overlap), _timeline(overlap)) if one is not None)
 
 
 def _times(overlap: TraceOverlap) -> Figure:
@@ -76,6 +75,38 @@ def _slowdowns(overlap: TraceOverlap) -> Figure | None:
         left=Axis(label="%", reference=0.0),
         series=series,
         caption="Whiskers: all intervals hold together with 95 % confidence.",
+    )
+
+
+def _timeline(overlap: TraceOverlap) -> Figure | None:
+    """Both sides in the step of median length, one above the other."""
+    step = overlap.median_step
+    if step is None:
+        return None
+    factor, unit = next(((f, u) for f, u in TIME_UNITS if step.seconds >= f), TIME_UNITS[-1])
+    rows: tuple[tuple[str, Side, float, tuple[tuple[float, float], ...]], ...] = (
+        (overlap.hidden_kind, "communication", 0.0, step.communicating),
+        ("computation", "computation", 1.25, step.computing),
+    )
+    series = tuple(
+        Series(
+            name=name,
+            side=side,
+            style="line",
+            x=tuple(time / factor for begin, end in spans for time in (begin, begin, end, end)),
+            y=tuple(base + level for _ in spans for level in (0.0, 1.0, 1.0, 0.0)),
+            value="active",
+        )
+        for name, side, base, spans in rows
+        if spans
+    )
+    return Figure(
+        name="overlap-step",
+        title=f"The step of median length ({step.rank})",
+        x=Axis(label=f"time in the step ({unit})"),
+        left=Axis(label="active"),
+        series=series,
+        caption="Upper line: computation; lower line: communication. A line is up while its side is active.",
     )
 
 

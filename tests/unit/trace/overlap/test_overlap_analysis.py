@@ -11,7 +11,20 @@ import pytest
 from elbowroom import api, cli
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.document import TraceOverlap
-from made_overlap import COLLECTIVES, COMM, KERNELS, Made, Recipe, Span, kineto, make, nsight, write_gzip
+from elbowroom.trace.overlap.figures import overlap_figures
+from made_overlap import (
+    COLLECTIVES,
+    COMM,
+    KERNELS,
+    Made,
+    Recipe,
+    Span,
+    kineto,
+    make,
+    nsight,
+    scheduled,
+    write_gzip,
+)
 
 
 def analysed(folder: Path, made: Made, **options: bool) -> TraceOverlap:
@@ -173,3 +186,17 @@ def test_an_export_of_nsight_systems_gives_the_same(tmp_path: Path) -> None:
     assert found.hidden_s == pytest.approx(beside.hidden_s, rel=1e-5)
     assert found.cost_s == pytest.approx(beside.cost_s, rel=1e-2)
     assert {one.label for one in found.classes} == {one.label for one in beside.classes}
+
+
+def test_the_median_step_shows_when_each_side_is_active(tmp_path: Path) -> None:
+    made = scheduled(steps=9, places=6, where=range(1, 3))
+    path = tmp_path / "trace.json"
+    path.write_bytes(kineto(made))
+    found = api.trace_overlap(path)
+    step = found.median_step
+    assert step is not None
+    lengths = [length for _, _, _, length in made.steps]
+    assert step.seconds == pytest.approx(sorted(lengths)[4] / 1e6, rel=0.05)
+    assert len(step.communicating) == 1
+    assert sum(end - begin for begin, end in step.computing) <= step.seconds
+    assert [figure.name for figure in overlap_figures(found)][-1] == "overlap-step"
