@@ -2,8 +2,8 @@
 
 python tools/public_traces.py FOLDER > docs/measured/public-traces.md
 
-FOLDER has a README.md whose table names the source and licence of each subfolder, and the traces in kineto
-and nsight.
+FOLDER has a README.md whose table names the source and licence of each subfolder, and the traces in kineto,
+nsight and rocprof.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def _cost(found: TraceOverlap, per: int) -> str:
 def main(folder: Path) -> None:
     """Prints the page."""
     print(HEAD, end="")
-    for part in ("kineto", "nsight"):
+    for part in ("kineto", "nsight", "rocprof"):
         for path in sorted((folder / part).glob("*")):
             print(row(path), flush=True)
     print("\n## Sources\n\n| folder | repository on GitHub | licence |\n|---|---|---|")
     for line in (folder / "README.md").read_text().splitlines():
-        if line.startswith(("| kineto |", "| nsight |")):
+        if line.startswith(("| kineto |", "| nsight |", "| rocprof |")):
             print("|".join(line.split("|")[:4]) + "|")
 
 
