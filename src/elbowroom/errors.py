@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from elbowroom.synonyms import nearest
 
 LONGEST = 240
 """Characters of a value that an error repeats."""
@@ -82,8 +83,8 @@ class MachineError(ElbowroomError):
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'? known: a, b, c`, the first half only where something is close."""
+    """`did you mean 'x'? known: a, b, c`, the first half only where a name is close or a synonym."""
     known = sorted(known)
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    near = nearest(word, known)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{hint}known: {', '.join(known)}"

@@ -78,6 +78,7 @@ ANYBODY = {
     "plugins",
     "progress",
     "quantities",
+    "synonyms",
     "schemas",
     "signals",
     "version",

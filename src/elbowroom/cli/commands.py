@@ -15,7 +15,7 @@ from elbowroom.cli.options import SETTINGS, CommandGroup, hint_renamed
 COMMANDS = {
     "tour": ("tour", "Try everything once on a virtual machine, in half a minute."),
     "doctor": ("doctor", "Check this machine, with a hint for each problem."),
-    "run": ("run", "Measure a plan."),
+    "run": ("run", "Measure a plan: `elbowroom plans` lists them."),
     "study": ("study", "Measure a paper's figures, and judge its statements."),
     "show": ("show", "Print a run: verdict, points, findings and notes."),
     "compare": ("compare", "Compare runs: what changed, and by how much."),
@@ -36,7 +36,7 @@ COMMANDS = {
     "schema": ("schema", "Print the JSON Schema of a document."),
     "simulate-memory": ("simulate_memory", "Simulate the memory requests of a node, one by one."),
     "broadcast": ("group", "Simulate and measure broadcasts over trees."),
-    "help": ("documentation", "Print a page of the documentation."),
+    "help": ("documentation", "Search commands and pages, or print a page."),
     "completion": ("documentation", "Print the completion script of a shell."),
     "manual": ("documentation", "Print the man page."),
     "nic": ("group", "Measure a NIC, or emulate one of known bandwidth."),
@@ -50,16 +50,23 @@ A module of `verbs` that declares it; "group": see GROUPS.
 """
 
 
-GOALS = {
-    "Start here": ("tour",),
-    "Measure": ("doctor", "plans", "run", "study", "calibrate", "import"),
-    "Read results": ("show", "list", "compare", "explain", "report", "export"),
-    "Improve a program": ("diagnose", "profile", "trace", "advise", "nic"),
-    "Predict and share nodes": ("fit", "evaluate", "predict", "predict-step", "colocate"),
-    "Simulate": ("machine", "simulate-memory", "broadcast"),
-    "Read and set up": ("help", "manual", "completion", "schema"),
+START = ("tour", "run quick", "diagnose", "trace overlap", "fit", "predict", "advise", "report")
+"""What `elbowroom --help` begins with: for a first visit."""
+CASES = {
+    "run quick": "Do computation and messages slow each other down here?",
+    "trace overlap": "Report what overlap hides in a trace, and what it costs.",
 }
-"""The commands by what a user wants, as `elbowroom --help` lists them."""
+"""What it says of a case of a command."""
+
+GOALS = {
+    "Measure": ("doctor", "plans", "run", "study", "calibrate", "import"),
+    "Read results": ("show", "list", "compare", "explain", "export"),
+    "Analyse programs": ("profile", "trace", "nic"),
+    "Predict and share nodes": ("evaluate", "predict-step", "colocate"),
+    "Simulate": ("machine", "simulate-memory", "broadcast"),
+    "Help": ("help", "manual", "completion", "schema"),
+}
+"""The other commands by what a user wants, as `elbowroom --help` lists them."""
 
 
 RENAMED = {
@@ -184,22 +191,30 @@ class Root(CommandGroup):
                 break
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Commands first, then options."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Their names and summaries; the column of names is as wide for every goal."""
         width = max(map(len, COMMANDS))
-        for goal, names in GOALS.items():
+        summaries = {name: summary for name, (_, summary) in COMMANDS.items()} | CASES
+        for goal, names in {"Start here": START, **GOALS}.items():
             with formatter.section(goal):
-                formatter.write_dl([(name.ljust(width), COMMANDS[name][1]) for name in names])
+                formatter.write_dl([(name.ljust(width), summaries[name]) for name in names])
 
 
-@click.group(cls=Root, context_settings={**SETTINGS, "max_content_width": sys.maxsize})
+_EPILOG = """Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the machine failed, 2 the
+request cannot be met, 3 measured, but too noisy to trust.
+
+`elbowroom COMMAND --help` lists the options of a command, `elbowroom help WORD` searches."""
+
+
+@click.group(cls=Root, epilog=_EPILOG, context_settings={**SETTINGS, "max_content_width": sys.maxsize})
 @click.version_option(__version__, "-V", "--version", prog_name="elbowroom")
 def group() -> None:
-    """Measure, explain and predict how computation and communication slow each other down.
-
-    Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the machine failed, 2 the request
-    cannot be met, 3 measured, but too noisy to trust.
-    """
+    """Measure, explain and predict how computation and communication slow each other down."""
 
 
 # Nothing is added to it.

@@ -6,7 +6,6 @@ UTF-8, numbers that are not finite or not in ASCII digits, an option given twice
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -19,15 +18,19 @@ from typing import Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from elbowroom.errors import UsageError
+from elbowroom import synonyms
+from elbowroom.errors import UsageError, closest
 from elbowroom.files import check_output, try_output
 from elbowroom.quantities import MOST_REPETITIONS
+from elbowroom.synonyms import nearest
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 """Of the context of every command."""
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LARGEST = 2**63 - 1
+_NARROWEST = 30
+"""Columns of the narrowest help."""
 _ARGUMENTS = {"m": "model", "a": "run", "b": "run", "name": "machine", "dir": "directory"}
 """Fields of arguments whose metavar is an abbreviation."""
 
@@ -73,10 +76,31 @@ def check_ending(name: str, endings: Sequence[str], *, bare: bool, wrong: str) -
 FIGURE = Output(".svg", ".png", wrong="is not a picture")
 
 
+class _Formatter(click.HelpFormatter):
+    """Help as wide as the terminal, also where that has less than 52 columns."""
+
+    def __init__(
+        self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None
+    ) -> None:
+        columns = shutil.get_terminal_size().columns
+        width = max(min(columns, max_width or 80) - 2, _NARROWEST) if width is None else width
+        super().__init__(indent_increment, width, max_width)
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """click's; the first column has at most half of the width."""
+        super().write_dl(rows, min(col_max, self.width // 2), col_spacing)
+
+
+class _Context(click.Context):
+    formatter_class = _Formatter
+
+
 class Command(click.Command):
     """A command whose words are checked; settings of its own, since click keeps the help option of whichever
     context asked for it first.
     """
+
+    context_class = _Context
 
     def __init__(self, *arguments: Any, renamed: Mapping[str, str] | None = None, **options: Any) -> None:
         super().__init__(*arguments, **{"context_settings": SETTINGS, **options})
@@ -114,63 +138,6 @@ def hint_renamed(old: str, new: str) -> None:
     print(f"elbowroom: {old} is now {new}", file=sys.stderr)
 
 
-OTHER_WORDS = {
-    "elbowroom": {
-        "bench": "run PLAN",
-        "benchmark": "run PLAN",
-        "csv": "export RUN --format csv",
-        "dryrun": "run PLAN --dry-run",
-        "html": "report RUN",
-        "info": "doctor",
-        "json": "show RUN --json",
-        "measure": "run PLAN",
-        "parquet": "export RUN --format parquet",
-        "plot": "report RUN",
-        "record": "trace record -- CMD",
-        "summary": "show RUN",
-        "timeline": "trace merge DIR -o timeline.html",
-        "tracing": "trace record -- CMD",
-        "view": "report RUN",
-    },
-    "broadcast": {"measure": "broadcast bench", "run": "broadcast bench", "trees": "broadcast tune"},
-    "colocate": {
-        "pair": "colocate schedule --matrix M.csv",
-        "run": "colocate measure APPS.toml -o FOLDER",
-    },
-    "machine": {"new": "machine show NAME --toml", "topology": "machine show FILE.xml"},
-    "nic": {"calibrate": "nic measure"},
-    "trace": {
-        "benchmark": "trace overhead -- CMD",
-        "chrome": "trace merge DIR -o trace.json",
-        "clocks": "trace sync DIR",
-        "convert": "trace merge DIR -o FILE",
-        "cost": "trace overhead -- CMD",
-        "csv": "trace merge DIR -o trace.parquet",
-        "export": "trace merge DIR -o FILE",
-        "dag": "trace merge DIR -o FILE.dot",
-        "graph": "trace merge DIR -o FILE.dot",
-        "html": "trace merge DIR -o timeline.html",
-        "json": "trace merge DIR -o trace.json",
-        "list": "trace stat DIR",
-        "measure": "trace overhead -- CMD",
-        "offsets": "trace sync DIR",
-        "otf2": "trace merge DIR -o trace.otf2",
-        "parquet": "trace merge DIR -o trace.parquet",
-        "perfetto": "trace merge DIR -o trace.pftrace",
-        "plot": "trace stat DIR -o FIGURE.svg",
-        "run": "trace record -- CMD",
-        "show": "trace stat DIR",
-        "start": "trace record -- CMD",
-        "summary": "trace stat DIR",
-        "tasks": "trace activity DIR",
-        "timeline": "trace merge DIR -o timeline.html",
-        "validate": "trace check DIR",
-        "verify": "trace check DIR",
-        "view": "trace merge DIR -o timeline.html",
-    },
-}
-"""What commands of other tools are called here, by the group in which they are typed."""
-
 STARTERS = {"trace": "trace record", "nic": "nic run --nic RATE"}
 """What starts a program, by the group behind which a program is typed."""
 
@@ -182,6 +149,7 @@ class CommandGroup(click.Group):
     """
 
     command_class = Command
+    context_class = _Context
 
     def __init__(self, *arguments: Any, default_command: str | None = None, **options: Any) -> None:
         super().__init__(*arguments, **{"context_settings": SETTINGS, "no_args_is_help": False, **options})
@@ -216,10 +184,15 @@ class CommandGroup(click.Group):
     def _meant(self, name: str, ctx: click.Context) -> str:
         """A hint: the command that a name of another tool, a program or a mistyped name stands for."""
         group = "elbowroom" if ctx.parent is None else str(self.name)
-        meant = OTHER_WORDS.get(group, {}).get(name.lower())
+        meant = synonyms.of_commands().get(group, {}).get(name.lower())
         if meant is None and group in STARTERS and shutil.which(name) is not None:
             meant = f"{STARTERS[group]} -- {name} …"
-        return f"did you mean `elbowroom {meant}`?" if meant else _closest(name, self.commands)
+        if meant:
+            return f"did you mean `elbowroom {meant}`?"
+        if ctx.parent is not None:
+            return closest(name, self.commands)
+        near = "".join(f"did you mean {word!r}? " for word in nearest(name, self.commands))
+        return f"{near}`elbowroom --help` lists the commands, `elbowroom help {name}` searches"
 
 
 class RegistryChoice(click.Choice[str]):
@@ -261,7 +234,7 @@ def usage_error(error: click.ClickException) -> UsageError:
     context = getattr(error, "ctx", None)
     see = f"see `{context.command_path if context is not None else 'elbowroom'} --help`"
     if isinstance(error, click.NoSuchOption):
-        near = f"did you mean {', '.join(error.possibilities)}? " if error.possibilities else ""
+        near = _option_meant(error, context)
         return UsageError("no such option", field="option", value=error.option_name, hint=near + see)
     if isinstance(error, click.MissingParameter) and error.param is not None:
         return UsageError("is missing", field=field_of(error.param), hint=see)
@@ -271,6 +244,15 @@ def usage_error(error: click.ClickException) -> UsageError:
         field = field_of(parameter)
     sentence = " ".join(error.format_message().split()).rstrip(".")
     return UsageError(sentence[:1].lower() + sentence[1:], field=field or "arguments", hint=see)
+
+
+def _option_meant(error: click.NoSuchOption, context: click.Context | None) -> str:
+    """`did you mean --out?`; nothing where no option of the command is close."""
+    command = None if context is None else context.command
+    names = [word for item in command.params for word in item.opts] if command is not None else []
+    long = {word.removeprefix("--"): word for word in names if word.startswith("--")}
+    near = nearest(error.option_name.lstrip("-"), long, count=2)
+    return f"did you mean {' or '.join(long[name] for name in near)}? " if near else ""
 
 
 def _check_words(command: click.Command, context: click.Context, words: Sequence[str]) -> None:
@@ -326,7 +308,7 @@ def _refuse(kind: click.ParamType[Any], field: str, value: str, error: click.Bad
     if isinstance(kind, click.Choice):
         known = [str(choice) for choice in kind.choices]
         raise UsageError(
-            "is none of the choices", field=field, value=value, hint=_closest(value, known)
+            "is none of the choices", field=field, value=value, hint=closest(value, known)
         ) from error
     if isinstance(kind, click.types._NumberRangeBase):
         raise UsageError("is out of range", field=field, value=value, hint=_range(kind)) from error
@@ -339,12 +321,6 @@ def _range(kind: click.ParamType[Any]) -> str:
     above = "above" if getattr(kind, "min_open", False) else "from"
     ends = f" {above} {low}" if low is not None else ""
     return f"give {what}{ends}{f' to {high}' if high is not None else ''}"
-
-
-def _closest(word: str, known: Iterable[str]) -> str:
-    known = list(known)
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"{f'did you mean {near[0]!r}? ' if near else ''}known: {', '.join(known)}"
 
 
 _OUTPUTS = ("out", "report", "figure", "slurm")

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -32,7 +32,9 @@ from elbowroom.progress import Progress
 from elbowroom.quantities import plural
 from elbowroom.trace.documents import Stat, TraceCheck, decode
 from elbowroom.trace.overlap import otf2_library
-from elbowroom.trace.overlap.events import FastReader
+
+if TYPE_CHECKING:
+    from elbowroom.trace.overlap.events import FastReader
 
 DOUBTFUL = 3
 """Exit code of trace-reader: done, but times are not to be trusted."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 from click.shell_completion import get_completion_class
 
+from elbowroom.cli.options import completion
 from elbowroom.errors import UsageError
 from elbowroom.verbs.declaration import Verb, argument
 from elbowroom.version import __version__
@@ -16,33 +16,65 @@ from elbowroom.version import __version__
 UNLISTED = ("index",)
 """Pages that only lead to others."""
 
+UNSEARCHED = ("bad-input",)
+"""Pages full of words that are wrong."""
+
+
+def _pages() -> Iterable[str]:
+    return topics()
+
 
 class Help(Verb):
-    """Print a page of the documentation; without TOPIC, list the pages."""
+    """Print a page of the documentation, or search commands and pages for WORD.
+
+    Without a word, list the pages. A word that is no page is looked up in the commands, their options, the
+    plans, the pages and the glossary; also what other tools call it. Several words must all be there.
+    """
 
     name = "help"
     has_document = False
 
-    topic: str | None = argument(None)
+    words: tuple[str, ...] = argument(
+        (), nargs=-1, metavar="[PAGE|WORD...]", shell_complete=completion(_pages)
+    )
 
     def do(self) -> str:
         """The text to print."""
         pages = topics()
-        if self.topic is None:
+        if not self.words:
             return "".join(f"{name:<29}{_title(path)}\n" for name, path in sorted(pages.items()))
-        if self.topic not in pages:
-            near = difflib.get_close_matches(self.topic, pages, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise UsageError(
-                "no such page",
-                field="topic",
-                value=self.topic,
-                hint=f"{hint}`elbowroom help` lists the pages",
-            )
-        return pages[self.topic].read_text(encoding="utf-8")
+        name = "-".join(self.words)
+        return pages[name].read_text(encoding="utf-8") if name in pages else _search(self.words, pages)
 
     def print(self, result: str) -> None:
         click.echo(result, nl=False)
+
+
+def _search(words: Sequence[str], pages: Mapping[str, Path]) -> str:
+    """What the search finds; UsageError where that is nothing."""
+    from elbowroom.experiments.plans import list_plans
+    from elbowroom.verbs import help_search
+
+    parts = tuple(part for word in words for part in word.split())
+    entries = [
+        *help_search.entries_of_commands(_commands(_root(), ("elbowroom",))),
+        *(
+            help_search.HelpEntry(plan.name, f"elbowroom run {plan.name}", plan.question)
+            for plan in list_plans().plans
+        ),
+        *help_search.entries_of_pages({name: pages[name] for name in pages if name not in UNSEARCHED}),
+    ]
+    matches = help_search.search(parts, entries)
+    if not matches:
+        near = help_search.nearest_words(parts, entries)
+        hint = f"nearest: {', '.join(near)}; " if near else ""
+        raise UsageError(
+            "is in no command and on no page",
+            field="word",
+            value=" ".join(words),
+            hint=f"{hint}`elbowroom help` lists the pages, `elbowroom --help` the commands",
+        )
+    return help_search.shown(matches)
 
 
 class Completion(Verb):

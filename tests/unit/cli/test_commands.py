@@ -13,11 +13,14 @@ import msgspec
 import pytest
 
 from elbowroom import api, cli, verbs
-from elbowroom.cli.commands import COMMANDS, GOALS, GROUPS, group
-from elbowroom.cli.options import OTHER_WORDS
+from elbowroom.cli.commands import CASES, COMMANDS, GOALS, GROUPS, START, group
+from elbowroom.experiments.plans import names as plan_names
 from elbowroom.quantities import parse_cores
+from elbowroom.synonyms import of_commands, of_words
 from elbowroom.verbs import run_tables
 from elbowroom.verbs.declaration import VERBS, command_of
+from elbowroom.verbs.documentation import topics
+from elbowroom.virtual.machines import MACHINES
 
 
 def test_every_command_of_a_module_is_in_the_table() -> None:
@@ -53,11 +56,15 @@ def test_the_list_of_commands_imports_no_module_of_a_command() -> None:
     assert imported("--help") & {*COMMAND_MODULES, "msgspec"} == set()
 
 
-def test_the_list_of_commands_has_every_command_once_below_a_goal() -> None:
-    assert sorted(name for names in GOALS.values() for name in names) == sorted(COMMANDS)
+def test_the_list_of_commands_has_every_command_once() -> None:
+    """But those of which the first lines name one case only."""
+    first = [name for name in START if name in COMMANDS]
+    assert sorted([*first, *(name for names in GOALS.values() for name in names)]) == sorted(COMMANDS)
+    assert set(START) - set(CASES) <= set(COMMANDS)
+    assert len(START) <= 8
 
 
-@pytest.mark.parametrize("columns", [60, 80, 160])
+@pytest.mark.parametrize("columns", [40, 60, 80, 160])
 def test_the_list_of_commands_is_as_wide_as_the_terminal(
     columns: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,7 +72,8 @@ def test_the_list_of_commands_is_as_wide_as_the_terminal(
     assert cli.run(["--help"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert columns - 20 < max(map(len, lines)) <= columns - 2
-    assert all(f"{goal}:" in lines for goal in GOALS)
+    heads = [f"{goal}:" for goal in ("Start here", *GOALS)]
+    assert [line for line in lines if line in heads] == heads
 
 
 def test_the_summary_of_a_command_fits_a_line() -> None:
@@ -108,7 +116,7 @@ def path_of(place: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("place", "word", "meant"),
-    [(place, word, meant) for place, words in OTHER_WORDS.items() for word, meant in words.items()],
+    [(place, word, meant) for place, words in of_commands().items() for word, meant in words.items()],
 )
 def test_a_word_of_other_tools_names_the_command_that_does_it(
     place: str, word: str, meant: str, capfd: pytest.CaptureFixture[str]
@@ -147,3 +155,49 @@ def test_runs_that_are_not_trusted_for_one_reason_are_named_in_one_warning(
     err = capfd.readouterr().err
     assert err.count("warning: ") == 1
     assert err.count("not trusted") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["run", "quick", "--output", "x"], "did you mean --out?"),
+        (["run", "quick", "--iterations", "4"], "did you mean --repeat?"),
+        (["run", "quick", "--reapeat", "4"], "did you mean --repeat?"),
+        (["run", "async"], "did you mean 'overlap'?"),
+        (["run", "stencil"], "did you mean 'diffusion'?"),
+        (["run", "quick", "--machine", "epyc"], "did you mean 'billy'?"),
+        (["model"], "did you mean `elbowroom fit RUN`?"),
+        (["overview"], "`elbowroom help overview` searches"),
+    ],
+)
+def test_a_synonym_of_an_option_a_plan_or_a_machine_is_understood(
+    words: list[str], meant: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(words) == 2
+    assert meant in capfd.readouterr().err
+
+
+def test_every_synonym_leads_to_something_that_exists() -> None:
+    for module in pkgutil.iter_modules(verbs.__path__):
+        importlib.import_module(f"elbowroom.verbs.{module.name}")
+    options = {
+        word.lstrip("-") for verb in VERBS.values() for item in command_of(verb).params for word in item.opts
+    }
+    places = {*COMMANDS, *VERBS, *options, *topics(), *plan_names(), *MACHINES.names()}
+    pages = " ".join(path.read_text(encoding="utf-8") for path in topics().values()).lower()
+    lost = {
+        name for names in of_words().values() for name in names if name not in places and name not in pages
+    }
+    assert lost == set()
+
+
+def test_the_help_of_no_command_imports_a_heavy_library() -> None:
+    for module in pkgutil.iter_modules(verbs.__path__):
+        importlib.import_module(f"elbowroom.verbs.{module.name}")
+    lines = [[*name.split(), "--help"] for name in VERBS]
+    code = f"import sys; from elbowroom import cli; print(any(map(cli.run, {lines!r})), *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"numpy", "scipy", "pandas", "polars", "pyarrow", "matplotlib", "jinja2"}
+    failed, *loaded = done.stdout.splitlines()[-1].split()
+    assert failed == "False"
+    assert set(loaded) & heavy == set()
