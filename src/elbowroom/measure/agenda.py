@@ -1,7 +1,8 @@
 """Which unit comes next where time is limited: pure decisions from what was measured and how long it took.
 
-First the points that the answer rests on get the repetitions that an interval needs, then every other point,
-the most informative first; where there is time for all without a doubt, all get them together. Then
+First the points that the answer rests on get the repetitions that an interval needs, and up to twice as many
+while their intervals are too wide; then every other point, the most informative first. Where there is time for
+all without a doubt, all get them together. Then
 repetitions go where intervals are widest, until all are narrow enough, every point has as many repetitions as
 the plan allows, or time is up. Points are measured in rounds, each in a random
 order of its own, so that drift and neighbours hit all points alike. The closing baselines come last, and
@@ -29,6 +30,10 @@ RECENT = 3
 """A unit is expected to take the mean time of so many of its point's last ones."""
 UNSOUND = 2
 """A point gets at most so many times the plan's repetitions, where some of them are unsound."""
+ANSWER_TIMES = 2
+"""Where there may not be time for all points, those that the answer rests on get up to so many times the
+repetitions of an interval before others are taken up: one answer is worth more than several hints.
+"""
 LEVEL = 0.5
 """A round refines the points whose width is at least this share of the widest."""
 
@@ -155,7 +160,7 @@ class Agenda:
     def _plan_round(self, left: float) -> list[str]:
         left -= self._closing_seconds()
         self._drop(left)
-        wanting = self._wanting()
+        wanting = self._wanting() or self._uncertain_answer(left)
         if not wanting:
             self._admit(left)
             wanting = self._wanting()
@@ -168,6 +173,17 @@ class Agenda:
             for point in self._admitted
             if self._sound[point] < self._limits.least and point not in self._given_up
         ]
+
+    def _uncertain_answer(self, left: float) -> list[str]:
+        """The points of the answer whose intervals are too wide, while others are left to be taken up."""
+        if not self._limits.refine or len(self._admitted) > self._first:
+            return []
+        most = min(ANSWER_TIMES * self._limits.least, self._limits.most)
+        open_points = [p for p in self._admitted if self._sound[p] < most and p not in self._given_up]
+        if not open_points or SAFETY * sum(map(self.cost, open_points)) > left:
+            return []
+        widths = self._widths()
+        return [point for point in open_points if widths.get(point, math.inf) > 1]
 
     def _missing_seconds(self, point: str) -> float:
         """What the repetitions of the point's interval and its closing baselines still take."""
@@ -186,12 +202,16 @@ class Agenda:
 
     def _admit(self, left: float) -> None:
         """Takes up as many further points as there is time for, the most informative first."""
-        caution = SAFETY if any(self._took.values()) else UNKNOWN
+        known = any(self._took.values())
+        caution = SAFETY if known else UNKNOWN
+        others = self.points[self._first :]
+        if not known and caution * sum(map(self._missing_seconds, self.points)) > left:
+            others = ()
         for number, point in enumerate(self.points):
             if point in self._admitted or point in self._given_up:
                 continue
             needed = (SAFETY if number < self._first else caution) * self._missing_seconds(point)
-            if needed > left and number >= self._first:
+            if number >= self._first and (point not in others or needed > left):
                 break
             self._admitted.append(point)
             left -= needed
