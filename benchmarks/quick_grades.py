@@ -4,19 +4,20 @@
 
 Real runs, on this machine as it is:
 
-- a budget that cannot give one point: refused with exit code 2 within 2 s, and the smallest one that it names is
-  not refused;
+- a budget that cannot give one point: refused with exit code 2 within 2 s, and the smallest one that it names
+  is not refused;
 - as it is, and beside a load that this script starts (a process that alternates 100 ms of memory traffic and
   100 ms of sleep): every run has a grade other than `cannot say`;
 - placebo: the probe measures A, B, A, B in place of A, B, AB; the second A and B stand for what happens
-  together. Nothing ever runs together, so the truth is a loss of 0 in the real noise of this machine: `yes` in
-  at most one of 20;
+  together. Nothing ever runs together, so the truth is a loss of 0 in the real noise of this machine: `yes`
+  in at most one of 20;
 - planted: the same, with the second B multiplied by 0.7 before it is stored: the communication loses 30 %.
   `yes` or `likely` in nine of ten.
 
-A run prints a line with the load average, its grade, the losses and the smallest visible one. `--simulate` then
-counts grades of made-up runs without this machine: 14 sides in 3 to 10 repetitions, five kinds of noise, without
-a loss and with one of 30 % on the main point's communication. Goal: `yes` without a loss in at most 5 %.
+A run prints a line with the load average, its grade, the losses and the smallest visible one. `--simulate`
+then counts grades of made-up runs without this machine: 14 sides in 3 to 10 repetitions, five kinds of noise,
+without a loss and with one of 30 % on the main point's communication. Goal: `yes` without a loss in at most
+5 %.
 """
 
 from __future__ import annotations
@@ -149,7 +150,9 @@ def runs(
         run = elbowroom.open(out)
         verdict = run.verdict
         losses = [
-            "-" if side is None or side.low is None else f"{side.loss:.0%} ({side.low:.0%} to {side.high:.0%})"
+            "-"
+            if side is None or side.low is None
+            else f"{side.loss:.0%} ({side.low:.0%} to {side.high:.0%})"
             for side in (verdict.comp, verdict.comm)
         ]
         visible = "-" if verdict.visible is None else f"{verdict.visible:.0%}"
@@ -233,16 +236,17 @@ def simulated_run(base: PointResult, logs: NDArray[np.float64]) -> str:
             for side in sides
         ]
         made = [msgspec.structs.replace(base.comp, kept=side.kept) for side in made]
-        points.append(
-            msgspec.structs.replace(base, id=f"p{size}", size=10**size, comp=made[0], comm=made[1])
-        )
+        points.append(msgspec.structs.replace(base, id=f"p{size}", size=10**size, comp=made[0], comm=made[1]))
     found = assess(points)
     return "none" if found is None else found.grade
 
 
 def simulate(count: int, base: PointResult) -> bool:
     """Prints a line for each noise and number of repetitions; whether `yes` was rare without a loss."""
-    print(f"\nsimulated, {count} runs each: yes and likely without a loss; yes, and yes or likely, of a 30 % loss")
+    print(
+        f"\nsimulated, {count} runs each: yes and likely without a loss; yes, and yes or likely, of a 30 % "
+        "loss"
+    )
     good = True
     for noise in NOISES:
         for repetitions in (3, 4, 5, 6, 8, 10):
@@ -288,7 +292,9 @@ def main() -> int:
     if options.planted_run is not None:
         planted(options.planted_run)
         machine = {"machine": options.machine} if options.machine else {}
-        run = elbowroom.run("quick", budget=parse_duration(options.budget, "budget"), out=options.out, **machine)
+        run = elbowroom.run(
+            "quick", budget=parse_duration(options.budget, "budget"), out=options.out, **machine
+        )
         return 0 if run.verdict.trusted else 3
     counted: list[Counted] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,12 +1,11 @@
 """Which unit comes next where time is limited: pure decisions from what was measured and how long it took.
 
 First the points that the answer rests on get the repetitions that an interval needs, and up to twice as many
-while their intervals are too wide; then every other point, the most informative first. Where there is time for
-all without a doubt, all get them together. Then
-repetitions go where intervals are widest, until all are narrow enough, every point has as many repetitions as
-the plan allows, or time is up. Points are measured in rounds, each in a random
-order of its own, so that drift and neighbours hit all points alike. The closing baselines come last, and
-their time is reserved.
+while their intervals are too wide; then every other point, the most informative first. Where there is time
+for all without a doubt, all get them together. Then repetitions go where intervals are widest, until all are
+narrow enough, every point has as many repetitions as the plan allows, or time is up. Points are measured in
+rounds, each in a random order of its own, so that drift and neighbours hit all points alike. The closing
+baselines come last, and their time is reserved.
 """
 
 from __future__ import annotations
@@ -96,7 +95,8 @@ class Agenda:
         while not self._ended:
             while self._round:
                 point = self._round.popleft()
-                fits = SAFETY * self.cost(point) <= left - self._closing_seconds()
+                reserved = 0.0 if self._lacks_answer(point) else self._closing_seconds()
+                fits = SAFETY * self.cost(point) <= left - reserved
                 if fits and point not in self._given_up:
                     self._fitted = True
                     return Unit(point=point, repetition=self._next[point])
@@ -107,7 +107,8 @@ class Agenda:
                 self._fitted = False
         while self._closing:
             unit = self._closing.popleft()
-            if self._sound[unit.point] and SAFETY * self.cost(unit.point) <= left:
+            enough = self._sound[unit.point] >= min(self._limits.least, self._limits.most)
+            if enough and SAFETY * self.cost(unit.point) <= left:
                 return unit
         return None
 
@@ -161,6 +162,10 @@ class Agenda:
         left -= self._closing_seconds()
         self._drop(left)
         wanting = self._wanting() or self._uncertain_answer(left)
+        main = self.points[self._first - 1]
+        if self._lacks_answer(main) and main in wanting and sum(map(self._missing_seconds, wanting)) > left:
+            # There is not even time for the controls: a bound without them is worth more than they are.
+            return [main]
         if not wanting:
             self._admit(left)
             wanting = self._wanting()
@@ -173,6 +178,10 @@ class Agenda:
             for point in self._admitted
             if self._sound[point] < self._limits.least and point not in self._given_up
         ]
+
+    def _lacks_answer(self, point: str) -> bool:
+        """Whether the answer rests on the point, and it has too few repetitions for an interval."""
+        return point in self.points[: self._first] and self._sound[point] < self._limits.least
 
     def _uncertain_answer(self, left: float) -> list[str]:
         """The points of the answer whose intervals are too wide, while others are left to be taken up."""

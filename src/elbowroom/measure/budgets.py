@@ -78,9 +78,13 @@ class BudgetClock:
         """So many seconds are given, from the beginning on; 0: no limit."""
         self.seconds = seconds or math.inf
 
+    def building(self) -> float:
+        """Seconds since the beginning in which programs were built."""
+        return building_seconds() - self._built
+
     def spent(self) -> float:
-        """Seconds since the beginning."""
-        return time.monotonic() - self._start - (building_seconds() - self._built)
+        """Seconds since the beginning, without building."""
+        return time.monotonic() - self._start - self.building()
 
     def left(self) -> float:
         """Seconds left, below 0 where more was taken."""

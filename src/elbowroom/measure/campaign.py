@@ -77,6 +77,11 @@ def start(
         prepared = prepare(request, plan, source)
     clock.limit(prepared.budget)
     with new_run(out, request, prepared, source, tell) as loop:
+        if prepared.budget and clock.building() >= 1:
+            tell(
+                f"building the programs took {clock.building():.0f} s, which the budget of "
+                f"{prepared.budget:g} s does not include"
+            )
         return loop.folder, _measure(loop, clock, tell)
 
 

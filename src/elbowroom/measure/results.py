@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import msgspec
@@ -16,13 +16,15 @@ from elbowroom.machine.topology import Machine
 from elbowroom.measure import tails
 from elbowroom.measure.measurements import Measurements, collect, observations
 from elbowroom.measure.tails import PointTail
+from elbowroom.plan.axes import is_control
+from elbowroom.plan.information import most_informative
 from elbowroom.plan.kernels import STORE_PAIRS
 from elbowroom.points.point import Note, Point
 from elbowroom.points.unit import Entry
 from elbowroom.quantities import format_size
 from elbowroom.results import stores
 from elbowroom.results.family import without_chance
-from elbowroom.results.grades import doubted
+from elbowroom.results.grades import doubted, has_bound
 from elbowroom.results.points import results
 from elbowroom.results.quiet import Drift, drifts, imported, verdict
 from elbowroom.results.result import Finding, PointResult, Verdict
@@ -117,7 +119,7 @@ def evaluate(folder: RunFolder) -> Results:
     entries = folder.entries()
     machine = manifest.machine
     all_points, collected = point_results(manifest, entries)
-    left_out = set(manifest.budget.left_out) if manifest.budget else set()
+    left_out = left_out_points(manifest, all_points)
     points = [point for point in all_points if point.id not in left_out]
     findings = without_chance(
         experiments.get(str(manifest.plan["experiment"])).findings(points, machine), points
@@ -130,8 +132,14 @@ def evaluate(folder: RunFolder) -> Results:
         judged = imported(findings, points)
     else:
         cpus = sum(len(core.pus) for core in machine.cores)
+        shortage = _shortage(manifest, entries, left_out)
+        # Of a plan that asks for the control too, it is no answer where there was no time for anything else.
+        only_controls = shortage and all(is_control(point, manifest.points) for point in points)
         judged = verdict(
-            findings, points, observations(entries, manifest.state, cpus), _shortage(manifest, entries)
+            findings,
+            [msgspec.structs.replace(point, role="control") for point in points] if only_controls else points,
+            observations(entries, manifest.state, cpus),
+            shortage,
         )
     findings = judged.findings
     if lacking := cut(manifest, entries):
@@ -152,7 +160,7 @@ def evaluate(folder: RunFolder) -> Results:
         points=tuple(points),
         findings=findings,
         verdict=judged,
-        notes=(*manifest.notes, *left_out_notes(manifest)),
+        notes=(*manifest.notes, *left_out_notes(manifest, left_out)),
         drifts=tuple(drift for drift in drifts(all_points, collected.samples) if drift.point not in left_out),
         tails=tails.tails(entries, manifest.points),
     )
@@ -174,9 +182,9 @@ def cut(manifest: Manifest, entries: Sequence[Entry]) -> str:
     return f"its journal lacks {sum(lacking)} repetitions of {len(lacking)} points; restore it from a copy"
 
 
-def _shortage(manifest: Manifest, entries: Sequence[Entry]) -> str:
+def _shortage(manifest: Manifest, entries: Sequence[Entry], left_out: Set[str]) -> str:
     """What a budget that left points out was too short for."""
-    if manifest.budget is None or not manifest.budget.left_out:
+    if manifest.budget is None or not left_out:
         return ""
     return (
         f"the budget of {manifest.budget.seconds:.0f} s ended after {len(entries)} repetitions, before any "
@@ -185,7 +193,19 @@ def _shortage(manifest: Manifest, entries: Sequence[Entry]) -> str:
     )
 
 
-def left_out_notes(manifest: Manifest) -> tuple[Note, ...]:
+def left_out_points(manifest: Manifest, points: Sequence[PointResult]) -> frozenset[str]:
+    """Ids of the points that a budget had no time for. The main point stays if it has the repetitions of a
+    bound, which are worth more than none.
+    """
+    if manifest.budget is None or not manifest.budget.left_out:
+        return frozenset()
+    main = most_informative(manifest.points).id
+    measured = next(point for point in points if point.id == main)
+    bounded = all(has_bound(side.kept) for side in (measured.comp, measured.comm))
+    return frozenset(manifest.budget.left_out) - ({main} if bounded else set())
+
+
+def left_out_notes(manifest: Manifest, left_out: Set[str]) -> tuple[Note, ...]:
     """What there was no time for, one note for each kernel."""
     if manifest.budget is None:
         return ()
@@ -195,7 +215,7 @@ def left_out_notes(manifest: Manifest) -> tuple[Note, ...]:
     )
     kernels: dict[str, list[Point]] = {}
     for point in manifest.points:
-        if point.id in manifest.budget.left_out:
+        if point.id in left_out:
             kernels.setdefault(point.kernel, []).append(point)
     return tuple(
         Note(what=_what(kernel, points), status="left out", reason=reason)

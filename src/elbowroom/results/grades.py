@@ -80,6 +80,11 @@ def loss_of(kept: Kept) -> LostShare:
     return LostShare(loss=1 - kept.value, low=low, high=high)
 
 
+def has_bound(kept: Kept | None) -> bool:
+    """Whether repetitions bound what is lost; nothing is lost of what was not measured."""
+    return kept is None or loss_of(kept).bounds is not None
+
+
 def _has_scatter(kept: Kept | None) -> bool:
     """Whether repetitions show how far a value varies."""
     if kept is None or kept.bounds is not None:

@@ -14,7 +14,7 @@ import msgspec
 
 from elbowroom.plan.kernels import NONE
 from elbowroom.results.family import is_uncertain
-from elbowroom.results.grades import GradedPoint, assess, graded, sentence
+from elbowroom.results.grades import assess, graded, sentence
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.stats.interval import Side, Summary
 from elbowroom.stats.signed_ranks import FEWEST
@@ -36,8 +36,6 @@ NARROW = 0.05  # half an interval of `kept`; so narrow, repetitions agree althou
 STAND_IN = "stand_in"
 """Flag of points that a stand-in for a driver answered."""
 UNSURE = 0.25  # share of points not stable, failed or drifting
-ANSWER_KEY = "answer"
-"""The finding that says what the grade says."""
 
 
 class Observations(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,8 +216,13 @@ def verdict(
     assessment = assess(results)
     sure = assessment is not None and assessment.grade == "yes"
     if assessment is not None:
+        answer = sentence(assessment)
         assessment = assessment if trusted else assessment.doubted()
-        findings = [_answered(item, assessment) for item in findings]
+        # The finding of the answer words the grade.
+        findings = [
+            msgspec.structs.replace(item, text=sentence(assessment)) if item.text == answer else item
+            for item in findings
+        ]
     answers = [item for item in findings if not item.points or not controls_only.issuperset(item.points)]
     text, interference = _summary(answers, results)
     if assessment is not None and assessment.grade in ("yes", "likely", "cannot say"):
@@ -236,13 +239,6 @@ def verdict(
         trusted=trusted, text=text, reasons=reasons, interference=interference, findings=tuple(findings)
     )
     return graded(judged, assessment)
-
-
-def _answered(finding: Finding, assessment: GradedPoint) -> Finding:
-    """The finding of the answer words the grade."""
-    if finding.key != ANSWER_KEY:
-        return finding
-    return msgspec.structs.replace(finding, text=sentence(assessment))
 
 
 def _measured(results: Sequence[PointResult]) -> bool:

@@ -145,7 +145,8 @@ class PlanChanges(Options):
     repeat: int | None = option("Repetitions of each point.", "N", type=REPEAT)
     starts: int | None = option("Start the program anew K times, each with its share of N.", "K", type=REPEAT)
     budget: float | None = option(
-        "Time from the command to the report: 60s, 2min. The most informative points come first.",
+        "Time from the command to the report, without building: 60s, 2min. The most informative points "
+        "come first.",
         "TIME",
     )
     quick: bool = option("Fewer points; plans gpu and gpu-overlap.")

@@ -187,7 +187,19 @@ def test_on_a_host_slower_than_expected_the_points_of_the_answer_come_first() ->
     assert plan.left_out() == ("b", "c", "d")
 
 
-def test_points_of_the_answer_are_not_left_out_where_time_is_too_short_for_them() -> None:
+def test_where_time_is_too_short_for_the_controls_the_main_point_comes_first() -> None:
     units, _ = measured(agenda(first=2), 25, takes=lambda _: 3.0)
-    assert set(counts(units)) == {"control", "a"}
-    assert max(counts(units).values()) - min(counts(units).values()) <= 1
+    assert counts(units) == {"control": 3, "a": 5}
+
+
+def test_an_answer_that_is_too_wide_gets_more_repetitions_before_other_points() -> None:
+    wide = agenda(Limits(least=5, most=40, refine=True), first=2, widths={"control": 0.5, "a": 3.0})
+    units, _ = measured(wide, 22)
+    assert [unit.point for unit in units if not unit.closing][:15].count("a") == 10
+    narrow = agenda(Limits(least=5, most=40, refine=True), first=2, widths={"control": 0.5, "a": 0.8})
+    assert [unit.point for unit in measured(narrow, 22)[0]][:10].count("a") == 5
+
+
+def test_baselines_at_the_end_are_measured_again_only_of_points_with_an_interval() -> None:
+    units, _ = measured(agenda(at_the_end=closing("a", "b"), first=2), 14)
+    assert all(counts(units)[unit.point] >= 5 for unit in units if unit.closing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from elbowroom.results.grades import assess, sentence
 from elbowroom.results.points import results
 from elbowroom.results.quiet import Observations, controls, judge, verdict
 from elbowroom.results.result import Finding, PointResult
@@ -184,7 +185,9 @@ def test_a_control_is_never_the_answer() -> None:
 
 def test_an_untrusted_run_gives_no_answer_but_what_the_numbers_show() -> None:
     asked = only(rows())
-    text = "Yes, there is interference here, both sides suffer: TRIAD keeps 0.64."
+    assessment = assess([asked])
+    assert assessment is not None
+    text = sentence(assessment)
     found = verdict(
         [Finding(key="answer", level="interference", text=text, points=(asked.id,))], [control(0.8), asked]
     )

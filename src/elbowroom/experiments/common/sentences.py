@@ -11,8 +11,9 @@ import msgspec
 
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import distance, nic_node
-from elbowroom.quantities import format_size
+from elbowroom.quantities import format_size, percent
 from elbowroom.results.curves import Onset, affected, onset
+from elbowroom.results.grades import loss_of, loss_text
 from elbowroom.results.judgement import Judgement
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Added, Interval, Kept
@@ -52,8 +53,18 @@ def onsets(results: Sequence[PointResult], x: Callable[[PointResult], float]) ->
 
 
 def kept_text(kept: Kept | None) -> str:
-    """`0.64 (0.62 to 0.66)`."""
+    """`0.64 (0.62 to 0.66)`, beside limits of what is kept."""
     return "an unknown share" if kept is None else f"{kept.value:.2f} ({kept.text()})"
+
+
+def lost_text(kept: Kept | None) -> str:
+    """What a side loses: `36 % (34 to 38 %)`; a negative loss is a gain."""
+    return loss_text(None if kept is None else loss_of(kept))
+
+
+def at_most_text(kept: float) -> str:
+    """`at most 3 %`, `nothing`: what is lost where that much is kept at worst."""
+    return f"at most {percent(1 - kept, digits=0)}" if kept < 1 else "nothing"
 
 
 def cores_text(n: float) -> str:
@@ -80,7 +91,8 @@ def suffers(what: str, onset: Onset, at: Callable[[float], str], times: bool = F
         factor = f"{1 / onset.worst:.2f} times its value alone"
         extent, least = f"{at_worst} is {factor}", f"it is at most {factor}"
     else:
-        extent, least = f"{at_worst} keeps {onset.worst:.2f}", f"it keeps at least {onset.worst:.2f}"
+        extent = f"{at_worst} loses {percent(1 - onset.worst, digits=0)}"
+        least = f"it loses {at_most_text(onset.worst)}"
     if onset.first is None or onset.last is None:
         return f"{what} is not affected ({least}, at {at(onset.worst_x)})."
     manner = f", {onset.manner}" if onset.manner else ""

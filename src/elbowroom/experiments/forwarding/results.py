@@ -17,7 +17,7 @@ from elbowroom.experiments.common.sentences import (
     grouped,
     hit,
     interval_values,
-    kept_text,
+    lost_text,
     nothing,
     size_text,
 )
@@ -26,7 +26,7 @@ from elbowroom.experiments.forwarding.points import NAME
 from elbowroom.machine.topology import Machine
 from elbowroom.points.broadcasts import Forwarding
 from elbowroom.points.point import running
-from elbowroom.quantities import number
+from elbowroom.quantities import number, percent
 from elbowroom.results.judgement import Judgement, larger
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Interval, Kept
@@ -211,7 +211,7 @@ def _kept(group: Sequence[TreeRow]) -> Finding:
     parts, values = [], Values()
     for row in group:
         copies = "no copies" if not row.copies else f"{row.copies:.3g} cop{'y' if row.copies == 1 else 'ies'}"
-        parts.append(f"{kept_text(row.kept)} beside a {row.tree} tree ({copies})")
+        parts.append(f"{lost_text(row.kept)} beside a {row.tree} tree ({copies})")
         values |= {f"{row.tree}_copies": row.copies}
         values |= interval_values(row.kept, f"{row.tree}_kept", f"{row.tree}_")
     known = any(row.kept is not None for row in group)
@@ -219,7 +219,7 @@ def _kept(group: Sequence[TreeRow]) -> Finding:
     return Finding(
         key=_key(group),
         level="interference" if affected else "quiet" if known else "n/a",
-        text=f"{_place(group)}: the computation of the forwarding rank keeps {'; '.join(parts)}.",
+        text=f"{_place(group)}: the computation of the forwarding rank loses {'; '.join(parts)}.",
         values=values,
         points=_points(group),
     )
@@ -251,7 +251,8 @@ def _expectation(group: Sequence[TreeRow]) -> Finding:
     for row in group:
         if row.expected is None or row.kept is None:
             continue
-        parts.append(f"{row.expected:.2f} beside a {row.tree} tree (measured: {kept_text(row.kept)})")
+        expected = percent(1 - row.expected, digits=0)
+        parts.append(f"{expected} beside a {row.tree} tree (measured: {lost_text(row.kept)})")
         values[f"{row.tree}_expected"] = row.expected
         errors.append(abs(row.expected - row.kept.value))
     if not errors:
@@ -263,7 +264,7 @@ def _expectation(group: Sequence[TreeRow]) -> Finding:
         key=_key(group, "model"),
         level="note",
         text=(
-            f"{_place(group)}: from the bytes that pass, the model expects the computation to keep "
+            f"{_place(group)}: from the bytes that pass, the model expects the computation to lose "
             f"{', '.join(parts)}; it is wrong by {mean:.2f} on average."
         ),
         values=values,

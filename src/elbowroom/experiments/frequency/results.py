@@ -28,7 +28,7 @@ from elbowroom.experiments.common.sentences import (
     cores_text,
     grouped,
     hit,
-    kept_text,
+    lost_text,
     nothing,
     size_text,
     usable,
@@ -98,8 +98,8 @@ def _effect(item: PointResult) -> Finding:
     level: Literal["quiet", "interference"] = "interference" if comm or comp else "quiet"
     text = (
         f"{kernel_name(item.kernel)} on {cores_text(item.n)}{condition_text(item)}: the {item.metric} of "
-        f"{size_text(item.size)} messages {change}: it keeps {kept_text(kept)}; "
-        f"the computation {'suffers' if comp else 'is unchanged'}: it keeps {kept_text(item.comp.kept)}."
+        f"{size_text(item.size)} messages {change}: it loses {lost_text(kept)}; "
+        f"the computation {'suffers' if comp else 'is unchanged'}: it loses {lost_text(item.comp.kept)}."
     )
     values: Values = {
         "n": item.n,

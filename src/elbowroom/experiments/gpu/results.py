@@ -22,10 +22,11 @@ from elbowroom.experiments.common.accelerators import (
 from elbowroom.experiments.common.panels import CORES, interval_line
 from elbowroom.experiments.common.sentences import (
     Values,
+    at_most_text,
     cores_text,
     grouped,
-    kept_text,
     level_of,
+    lost_text,
     nothing,
     onset_values,
     size_text,
@@ -210,8 +211,8 @@ def _unaffected(quiet: Sequence[Finding]) -> Iterator[Finding]:
     }
     listed = ", ".join(map(kernel_name, kernels))
     text = (
-        f"In {len(quiet)} cases (kernel, direction, node) neither side suffers: copies keep at least "
-        f"{least['copies']:.2f}, cores {least['cores']:.2f} ({listed})."
+        f"In {len(quiet)} cases (kernel, direction, node) neither side suffers: copies lose "
+        f"{at_most_text(least['copies'])}, cores {at_most_text(least['cores'])} ({listed})."
     )
     values: Values = {"cases": len(quiet), **{f"{side}_worst": worst for side, worst in least.items()}}
     points = tuple(point for finding in quiet for point in finding.points)
@@ -224,13 +225,13 @@ def _beside_messages(row: CopyRow) -> bool:
 
 
 def _streams(group: Sequence[CopyRow]) -> Finding:
-    """Copies beside messages, or all three streams: where copies keep least."""
+    """Copies beside messages, or all three streams: where copies lose most."""
     kernel = group[0].kernel
     all_three = any(row.of("copies", "ABC") is not None for row in group)
     phase = "ABC" if all_three else "BC"
     worst = min(group, key=lambda row: kept.value if (kept := row.of("copies", phase)) else 2.0)
     streams = [name for name in PHASES if worst.of(name, phase) is not None]
-    kepts = [f"{name} keep {kept_text(worst.of(name, phase))}" for name in streams]
+    kepts = [f"{name} lose {lost_text(worst.of(name, phase))}" for name in streams]
     beside = f", {kernel_name(kernel)} on {cores_text(worst.n)}" if worst.n else ""
     title = f"{_copies(worst)} and messages of {size_text(worst.message_bytes)}{beside} at once"
     hit = any(kept is not None and affected(kept) for kept in (worst.of(name, phase) for name in streams))
@@ -241,7 +242,7 @@ def _streams(group: Sequence[CopyRow]) -> Finding:
     return Finding(
         key=f"{KEY}-messages-{kernel}",
         level="interference" if hit else "quiet",
-        text=f"{_first_upper(title)}, where copies keep least: {', '.join(kepts)}.",
+        text=f"{_first_upper(title)}, where copies lose most: {', '.join(kepts)}.",
         values=values,
         points=tuple(row.point for row in group),
     )

@@ -19,7 +19,7 @@ from elbowroom.experiments.common.accelerators import (
     source_table,
 )
 from elbowroom.experiments.common.panels import interval_line
-from elbowroom.experiments.common.sentences import Values, grouped, kept_text, nothing
+from elbowroom.experiments.common.sentences import Values, grouped, lost_text, nothing
 from elbowroom.experiments.common.tables import Column, table
 from elbowroom.machine.topology import Machine
 from elbowroom.points.gpu import GpuCase, Holders, Planned, how_held
@@ -243,8 +243,8 @@ def _worst(victim: str, name: str, group: Sequence[OverlapRow]) -> Finding:
     worst, best = min(group, key=_kept), max(group, key=_kept)
     hit = any(row.kept is not None and affected(row.kept) for row in group)
     text = (
-        f"{VICTIMS[victim]} beside {name} keeps {kept_text(worst.kept)} at worst ({_at(worst)}) and "
-        f"{kept_text(best.kept)} at best ({_at(best)})."
+        f"{VICTIMS[victim]} beside {name} loses {lost_text(worst.kept)} at worst ({_at(worst)}) and "
+        f"{lost_text(best.kept)} at best ({_at(best)})."
     )
     values: Values = {"victim": victim, "worst": _kept(worst), "worst_mover": worst.mover, "k": worst.sms}
     if worst.kept is not None:
@@ -281,8 +281,8 @@ def _orders(victim: str, group: Sequence[OverlapRow]) -> Iterator[Finding]:
         else f"the order of starts makes no significant difference; the largest is beside {_at(first)}"
     )
     text = (
-        f"{VICTIMS[victim]}: {verdict}, where it keeps {kept_text(first.kept)} if it starts first, and "
-        f"{kept_text(second.kept)} if the mover does."
+        f"{VICTIMS[victim]}: {verdict}, where it loses {lost_text(first.kept)} if it starts first, and "
+        f"{lost_text(second.kept)} if the mover does."
     )
     values: Values = {"victim_first": _kept(first), "mover_first": _kept(second), "k": first.sms}
     yield Finding(

@@ -22,6 +22,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.points.point import Expansion
+from elbowroom.quantities import percent
 from elbowroom.results.curves import Onset, recovery
 from elbowroom.results.result import Finding, PointResult
 
@@ -96,12 +97,10 @@ def _recovers(what: str, onset: Onset, back: float | None) -> str:
         return f"{what} was not measured"
     if onset.first is None:
         return f"{what} is undisturbed at every intensity"
+    lost = percent(1 - onset.worst, digits=0)
+    worst = f"at worst, at {intensity_text(onset.worst_x or 0)}, it loses {lost}"
     if back is None:
-        return (
-            f"{what} does not recover (at worst, at {intensity_text(onset.worst_x or 0)}, it keeps "
-            f"{onset.worst:.2f})"
-        )
-    worst = f"at worst, at {intensity_text(onset.worst_x or 0)}, it keeps {onset.worst:.2f}"
+        return f"{what} does not recover ({worst})"
     return f"{what} is undisturbed from {intensity_text(back)} on ({worst})"
 
 

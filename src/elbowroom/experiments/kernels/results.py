@@ -19,8 +19,8 @@ from elbowroom.experiments.common.sentences import (
     hit,
     intensity_text,
     interval_values,
-    kept_text,
     level_of,
+    lost_text,
     nothing,
     onset_over,
     onset_values,
@@ -166,12 +166,12 @@ def claim(group: Sequence[TaskRow]) -> Finding:
         return Claim(statement=f"{statement})", judgement="not tested", why=why).finding(key)
     rows = [by_place[task, max(both)] for task in CONTRASTS]
     judgement, why = judge(*rows)
-    cg, gemm = (kept_text(row.kept) for row in rows)
+    cg, gemm = (lost_text(row.kept) for row in rows)
     claim = Claim(
         statement=f"{statement}, {cores_text(max(both))})",
         judgement=judgement,
         why=why,
-        paper="0.1 and 0.8 at worst",
+        paper="90 % and 20 % at worst",
     )
     values: Values = {"n": max(both), "paper_cg": 0.1, "paper_gemm": 0.8}
     for row in rows:
@@ -179,7 +179,7 @@ def claim(group: Sequence[TaskRow]) -> Finding:
         values[f"{row.task}_stalled"] = row.stalled
     return claim.finding(
         key,
-        before=f"Sends keep {cg} of their bandwidth beside CG and {gemm} beside GEMM.",
+        before=f"Sends lose {cg} of their bandwidth beside CG and {gemm} beside GEMM.",
         values=values,
         points=(row.item.id for row in rows),
     )
@@ -259,8 +259,8 @@ def _kept_finding(group: Sequence[TaskRow]) -> Finding:
     if len(group) > 1:
         text = suffers(f"{last.name}: the bandwidth of sends", onset, cores_text)
     else:
-        kept = kept_text(last.kept)
-        text = f"{last.name} on {cores_text(last.n)}: sends keep {kept} of their bandwidth."
+        lost = lost_text(last.kept)
+        text = f"{last.name} on {cores_text(last.n)}: sends lose {lost} of their bandwidth."
     turns = any(row.takes_turns for row in group)
     text += f" {waits(group)}" + f" This is not contention alone: {TURNS}." * turns
     values: Values = {"task": last.task, "build": last.build, "n": last.n, "stalled": last.stalled}

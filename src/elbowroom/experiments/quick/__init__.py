@@ -14,7 +14,7 @@ from elbowroom.experiments.common.sentences import (
     cores_text,
     hit,
     interval_values,
-    kept_text,
+    lost_text,
     nothing,
     size_text,
     usable,
@@ -28,7 +28,7 @@ from elbowroom.quantities import plural
 from elbowroom.results.curves import highest, regime, traffic
 from elbowroom.results.family import SIDES, SideName, losing_sides
 from elbowroom.results.grades import assess, sentence
-from elbowroom.results.quiet import ANSWER_KEY, controls
+from elbowroom.results.quiet import controls
 from elbowroom.results.result import Finding, Grade, PointResult
 
 SWEEP = Sweep("quick", "Interference", lambda item: (item.kernel, item.n), size_of, size_text)
@@ -67,8 +67,8 @@ def _pair(item: PointResult, peaks: dict[int, float], losing: frozenset[tuple[st
     sure = effect == "quiet" or any(point == item.id for point, _ in losing)
     level: Literal["quiet", "interference", "note"] = effect if sure else "note"
     text = (
-        f"{kernel_name(item.kernel)} beside {size_text(item.size)} messages: {who}; the computation keeps "
-        f"{kept_text(item.comp.kept)}, the communication {kept_text(item.comm.kept)}; 1 means undisturbed."
+        f"{kernel_name(item.kernel)} beside {size_text(item.size)} messages: {who}; the computation loses "
+        f"{lost_text(item.comp.kept)}, the communication {lost_text(item.comm.kept)}."
         f"{_regime(item, peaks)}"
     )
     values: Values = {"kernel": item.kernel, "size": item.size, "n": item.n, "regime": regime(item, peaks)}
@@ -106,10 +106,10 @@ def _answer(points: Sequence[PointResult]) -> Finding:
     """The answer in one sentence (results/grades.py), from the point that it rests on."""
     assessment = assess(points)
     if assessment is None:
-        return nothing(ANSWER_KEY, "Interference")
+        return nothing("answer", "Interference")
     levels: dict[Grade, Literal["quiet", "interference"]] = {"yes": "interference", "no": "quiet"}
     return Finding(
-        key=ANSWER_KEY,
+        key="answer",
         level=levels.get(assessment.grade, "note"),
         text=sentence(assessment),
         points=(assessment.point.id,),

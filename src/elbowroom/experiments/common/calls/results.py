@@ -20,7 +20,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.kernels import kernel_name
 from elbowroom.points.calls import CallBesideComputation, overlap_of
 from elbowroom.points.point import running
-from elbowroom.quantities import format_cores, number
+from elbowroom.quantities import format_cores, number, percent
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.overlap.measures import PROGRESSES, OverlapMeasures
@@ -115,7 +115,7 @@ def _finding(policies: Sequence[CallRow]) -> Finding:
     sentence += "".join(f"; with {row.policy}, {_overlap(row):.2f}" for row in others)
     kernel = kernel_name(best.item.kernel)
     with_best = f" with {best.policy}" if others and best is not plain else ""
-    sentence += f". {kernel} keeps {kept.value:.2f}{with_best}"
+    sentence += f". {kernel} loses {percent(1 - kept.value, digits=0)}{with_best}"
     sentence += f", and {LOSSES[reason]}." if reason in LOSSES else "."
     return Finding(
         key=f"overlap-{plain.call.operation}-{plain.call.form}-{plain.call.neighbours}-{plain.item.kernel}"

@@ -11,7 +11,7 @@ import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Series, TextTable
 from elbowroom.experiments.common.panels import interval_line
-from elbowroom.experiments.common.sentences import Claim, Values, grouped, hit, kept_text, nothing
+from elbowroom.experiments.common.sentences import Claim, Values, grouped, hit, lost_text, nothing
 from elbowroom.experiments.common.tables import Column, formatted, rounded, table
 from elbowroom.machine.topology import Machine
 from elbowroom.points.factorizations import FactorizationProgram, Task
@@ -161,13 +161,13 @@ def _kept(group: Sequence[FactorRow]) -> Finding:
     level: Literal["quiet", "interference", "n/a"]
     if any(row.takes_turns for row in group):
         text = (
-            f"{_place(first)}: what tasks keep of their speed while messages travel is not judged. Processes "
+            f"{_place(first)}: what tasks lose of their speed while messages travel is not judged. Processes "
             "compute on one core in turns, and each turn brings other data into its caches."
         )
         level = "n/a"
     else:
-        parts = [f"{kept_text(row.kept)} with {row.program.way}" for row in known]
-        text = f"{_place(first)}: tasks keep {', '.join(parts)} of their speed while messages travel."
+        parts = [f"{lost_text(row.kept)} with {row.program.way}" for row in known]
+        text = f"{_place(first)}: tasks lose {', '.join(parts)} of their speed while messages travel."
         level = "interference" if any(hit(row.item, "comp") for row in known) else "quiet"
     return Finding(
         key=_key(first, "kept"),
