@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from elbowroom.points.point import Point
-from elbowroom.results.result import PointResult
+from elbowroom.results.result import Grade, PointResult
 from elbowroom.stats.signed_ranks import FEWEST, NORMAL_95, Floats, by_repetition, known
 from elbowroom.stats.summary import Samples, log_ratios
 
@@ -71,6 +71,7 @@ class ComparedHead(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     trusted: bool
     virtual: bool
+    grade: Grade = "cannot say"
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

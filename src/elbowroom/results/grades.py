@@ -36,6 +36,8 @@ FEW = 3
 """Repetitions: of fewer there is no bound."""
 ANSWER = "Yes, there is interference here"
 """How the answer of a run that can be trusted begins."""
+NOT_TRUSTED = "The run is not trusted:"
+"""What the first reason against a run follows in its verdict."""
 NAMES: dict[SideName, str] = {"comp": "computation", "comm": "communication"}
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from elbowroom.plan.kernels import NONE
 from elbowroom.results.family import is_uncertain
-from elbowroom.results.grades import assess, graded, sentence
+from elbowroom.results.grades import NOT_TRUSTED, assess, graded, sentence
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.stats.interval import Side, Summary
 from elbowroom.stats.signed_ranks import FEWEST
@@ -232,9 +232,9 @@ def verdict(
     ):
         text = sentence(assessment)
         if not trusted:
-            text += f" The run is not trusted: {reasons[0]}"
+            text += f" {NOT_TRUSTED} {reasons[0]}"
     elif not trusted:
-        text = f"No verdict: {reasons[0]} What the numbers show, tentatively: {text}"
+        text = f"{text} {NOT_TRUSTED} {reasons[0]}"
     judged = Verdict(
         trusted=trusted, text=text, reasons=reasons, interference=interference, findings=tuple(findings)
     )

@@ -100,7 +100,12 @@ class CompareRuns(Verb):
 
         _warn_of_untrusted(self.runs)
         a, b, *others = (
-            ComparedHead(run=str(run.path), trusted=run.verdict.trusted, virtual=run.machine.virtual)
+            ComparedHead(
+                run=str(run.path),
+                trusted=run.verdict.trusted,
+                virtual=run.machine.virtual,
+                grade=run.verdict.grade,
+            )
             for run in self.runs
         )
         return Comparison(

@@ -14,6 +14,7 @@ from elbowroom.experiments.experiment import JoinedResults, RunPart
 from elbowroom.files import write_atomically
 from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.report.page import Page, render
+from elbowroom.results.grades import NOT_TRUSTED, graded
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.verbs.run_folder import Run, open_each
 from elbowroom.verbs.run_report import build_page
@@ -68,17 +69,16 @@ class JoinedRuns:
         shown = self.findings[0].text if self.findings else "These runs allow no statement together."
         if self.runs[0].machine.virtual:
             shown = f"Virtual machine {self.runs[0].machine.name}, nothing was measured: {shown}"
-        text = (
-            shown if not reasons else f"No verdict: {reasons[0]} What the numbers show, tentatively: {shown}"
-        )
+        text = shown if not reasons else f"{shown} {NOT_TRUSTED} {reasons[0]}"
         levels = {finding.level for finding in self.findings}
-        return Verdict(
+        judged = Verdict(
             trusted=not reasons,
             text=text,
             reasons=reasons,
             interference=True if "interference" in levels else (False if "quiet" in levels else None),
             findings=self.findings,
         )
+        return graded(judged, None)
 
     def report(self, path: Path | str) -> Path:
         """Writes one HTML file of all runs."""

@@ -83,6 +83,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     trusted: bool | None = None
     interference: bool | None = None
+    grade: str = ""
     verdict: str = ""
 
 
@@ -173,17 +174,16 @@ def _listed(path: Path) -> ListedRun:
         state="finished" if manifest.finished else "unfinished",
         trusted=verdict.trusted,
         interference=verdict.interference,
+        grade=verdict.grade,
         verdict=verdict.text,
     )
 
 
 def _verdict(run: ListedRun) -> str:
-    """The verdict in a word or two; `show` prints its sentence."""
+    """The grade, and whether the run is trusted; `show` prints the sentence."""
     if run.trusted is None:
         return "-"
-    if not run.trusted:
-        return "not trusted"
-    return "interference" if run.interference else "no interference"
+    return run.grade if run.trusted else f"{run.grade} (not trusted)"
 
 
 class ListPlans(Verb):

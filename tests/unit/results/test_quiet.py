@@ -129,7 +129,7 @@ def test_a_verdict_says_the_first_finding_and_whether_to_believe_it() -> None:
     assert (calm.trusted, calm.text, calm.interference) == (True, "They elbow each other.", True)
     assert (calm.grade, calm.comp, calm.comm) == ("yes", None, None)
     assert not noisy.trusted
-    assert noisy.text.startswith("No verdict: Prime counting")
+    assert noisy.text.startswith("They elbow each other. The run is not trusted: Prime counting")
     assert noisy.reasons
     assert noisy.grade == "likely"
 

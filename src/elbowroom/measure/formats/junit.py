@@ -18,6 +18,7 @@ from elbowroom.measure.formats.values import (
 from elbowroom.measure.results import Results
 from elbowroom.quantities import interval, number, unit
 from elbowroom.results.family import losing_sides
+from elbowroom.results.grades import loss_of, loss_text
 from elbowroom.results.judgement import suffers
 from elbowroom.results.result import PointResult
 from elbowroom.stats.interval import Kept
@@ -40,6 +41,7 @@ def text(results: Results) -> bytes:
     properties = ElementTree.SubElement(suite, "properties")
     ElementTree.SubElement(properties, "property", name="source", value=_clean(source(results)))
     ElementTree.SubElement(properties, "property", name="verdict", value=_clean(results.verdict.text))
+    ElementTree.SubElement(properties, "property", name="grade", value=results.verdict.grade)
     _add_verdict(suite, results)
     planned = [point for point in points if point.role != "control"]
     losing = losing_sides(planned)
@@ -85,7 +87,7 @@ def _add_side(
         message = f"n/a, fewer than {FEWEST} repetitions: no interval"
         ElementTree.SubElement(case, "skipped", message=message)
     elif loses and suffers(kept) == "confirmed":
-        message = f"the {NAMES[side]} keeps {_text(kept)} of its performance"
+        message = f"the {NAMES[side]} loses {loss_text(loss_of(kept))} of its performance"
         failure = ElementTree.SubElement(case, "failure", message=message, type="interference")
         failure.text = "" if results.verdict.trusted else "tentative: the run is not trusted"
     if lines := _lines(point, side):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import get_args
 
 from elbowroom.measure.formats.values import NAMES, SIDES, measured, side_of, values
 from elbowroom.measure.results import Results
-from elbowroom.results.result import PointResult
+from elbowroom.results.result import Grade, PointResult
 
 _UNITS = {
     "us": ("duration_seconds", "seconds", 1e-6, "Duration"),
@@ -74,6 +75,33 @@ def text(results: Results) -> str:
         {},
         int(results.verdict.trusted),
     )
+    verdict = results.verdict
+    grade_text = "How sure the run is of interference: the grade that holds is 1."
+    for grade in get_args(Grade):
+        held = int(grade == verdict.grade)
+        families.add(
+            "elbowroom_interference", "stateset", "", grade_text, {"elbowroom_interference": grade}, held
+        )
+    for side, lost in (("comp", verdict.comp), ("comm", verdict.comm)):
+        for statistic in ("loss", "low", "high") if lost is not None else ():
+            if (value := getattr(lost, statistic)) is not None:
+                families.add(
+                    "elbowroom_loss_ratio",
+                    "gauge",
+                    "ratio",
+                    "What a side of the verdict's point loses, and the ends of its 95 % interval.",
+                    {"point": verdict.point, "side": NAMES[side], "statistic": statistic},
+                    value,
+                )
+    if verdict.visible is not None:
+        families.add(
+            "elbowroom_visible_loss_ratio",
+            "gauge",
+            "ratio",
+            "The smallest loss at the verdict's point that such a run reports as sure in 4 of 5 cases.",
+            {},
+            verdict.visible,
+        )
     for one in values(points):
         family, unit, factor, what = _UNITS.get(one.summary.unit, ("value", "", 1.0, "Value"))
         labels = _labels(one.point) | {"side": NAMES[one.side], "style": one.style}
