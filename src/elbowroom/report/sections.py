@@ -203,14 +203,17 @@ ORIGINS = {
 MEANINGS = {
     "b_comp_seq": ("MB/s", "memory bandwidth of one computing core alone"),
     "b_comm_seq": ("MB/s", "network bandwidth alone"),
-    "n_seq_max": ("cores", "computing cores at the highest bandwidth of computation alone"),
+    "n_seq_max": (
+        "cores",
+        "computing cores at which computation alone reaches its highest bandwidth",
+    ),
     "t_seq_max": ("MB/s", "that bandwidth"),
-    "n_par_max": ("cores", "computing cores at the highest bandwidth of both together"),
+    "n_par_max": ("cores", "computing cores at which both together reach their highest bandwidth"),
     "t_par_max": ("MB/s", "that bandwidth"),
-    "t_par_max2": ("MB/s", "both together with n_seq_max cores"),
-    "delta_l": ("MB/s per core", "loss per core between these two numbers of cores"),
-    "delta_r": ("MB/s per core", "loss per core above n_seq_max"),
-    "alpha": ("1", "share of its bandwidth that the network keeps in the worst case"),
+    "t_par_max2": ("MB/s", "bandwidth of both together with n_seq_max cores"),
+    "delta_l": ("MB/s per core", "bandwidth lost per core between n_par_max and n_seq_max"),
+    "delta_r": ("MB/s per core", "bandwidth lost per core above n_seq_max"),
+    "alpha": ("1", "share of its bandwidth that the network is left with in the worst case"),
 }
 MANY_PLACEMENTS = 8
 """Up to so many placements are listed one by one."""
@@ -287,7 +290,7 @@ def _calibration(document: Document) -> str:
         return f"{len(document.gpu.measured)} cases of {document.gpu.run or known.run}."
     cores = f"{known.n_low} to {known.n_high} computing cores"
     if known.n_other_high:
-        cores += f" and up to {known.n_other_high} of the other socket"
+        cores += f" and up to {known.n_other_high} on the other socket"
     every = len(known.placements) == document.machine.nodes**2
     places = f"{len(known.placements)} placements"
     if every:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure
-from elbowroom.experiments.common.panels import SIZES, as_bandwidth, kept_figure, size_of
+from elbowroom.draw.figure import Figure
+from elbowroom.experiments.common.panels import SIZES, kept_figure, size_of
 from elbowroom.experiments.common.sentences import (
     Values,
     cores_text,
@@ -180,7 +181,7 @@ def _contrast(points: Sequence[PointResult]) -> Finding | None:
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
-    """Bandwidths over message size, and what each side kept."""
+    """What each side kept over message size, and both sides alone and together."""
     drawn = []
     for case in _curves(results, machine):
         if len(case.group) < 3:
@@ -189,16 +190,19 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
         beside = f"{case.kernel} on {plural(case.first.n, 'core')}"
         title = f"What each side keeps beside the other: {beside}"
         drawn.append(kept_figure(f"kept-{kernel}-n{n}", title, SIZES, case.group, size_of))
-        drawn.append(
-            case.panel(
-                f"Alone and together: {beside}",
-                SIZES,
-                f"rates-{kernel}-n{n}",
-                comm="communication",
-                left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
-                comm_transform=as_bandwidth,
-            )
-        )
+        # A latency is no bandwidth: each has a figure in its own unit.
+        for metric, name in (("bandwidth", "rates"), ("latency", "latencies")):
+            group = [item for item in case.group if item.metric == metric]
+            if len(group) > 1:
+                drawn.append(
+                    dataclasses.replace(case, group=group).panel(
+                        f"Alone and together: {beside}",
+                        SIZES,
+                        f"{name}-{kernel}-n{n}",
+                        comm="communication",
+                        lines=(),
+                    )
+                )
     return tuple(drawn)
 
 
