@@ -1,4 +1,4 @@
-"""The page of a study: the verdicts in the order in which a reader needs them, each with a link to its figure."""
+"""The page of a study: the verdicts in the order in which they matter, each with a link to its figure."""
 
 from __future__ import annotations
 
