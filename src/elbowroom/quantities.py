@@ -95,6 +95,13 @@ def percent(share: float, *, digits: int = 1, sign: bool = False) -> str:
     return f"{f'{0:.{digits}f}' if float(text) == 0 else text} %"
 
 
+def percent_span(share: float, low: float, high: float) -> str:
+    """A share with its interval: `31 % (24 to 38 %)`; below 10 % with one decimal."""
+    digits = 0 if abs(share) >= 0.1 else 1
+    value, first, last = (percent(each, digits=digits) for each in (share, low, high))
+    return f"{value} ({first.removesuffix(' %')} to {last})"
+
+
 def unit(name: str) -> str:
     """A unit of the probe as people write it: `us` is µs."""
     return "µs" if name == "us" else name

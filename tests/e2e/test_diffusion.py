@@ -12,6 +12,7 @@ from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.store.journal import read_journal
 from elbowroom.verbs.model_file import load_model
 from elbowroom.virtual import partitions
+from texts import widest
 
 MACHINES = Path(__file__).parents[2] / "machines"
 QUICK = ("--repeat", "5", "--set", "cells=2000", "--set", "steps=5", "--set", "window=0.01")
@@ -43,7 +44,7 @@ def test_it_says_in_a_sentence_whether_overlapping_paid(run: Any, tmp_path: Path
     _, out, _ = run("run", "diffusion", *QUICK, "--out", "r")
     assert "Overlapping paid: 2.31 ms (2.31 to 2.31) overlapped" in " ".join(out.split())
     assert "T_M^C" in out
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert widest(out) <= 80
     report = (tmp_path / "r" / "report.html").read_text()
     assert "Overlapping paid" in report
     assert "overlap k=1" in report
@@ -184,7 +185,7 @@ def test_a_cluster_is_simulated_and_says_so(run: Any, tmp_path: Path) -> None:
     assert small["step"]["t_comm"] > large["step"]["t_comm"]
     _, out, _ = run("show", "r")
     assert "Steps of a simulated cluster" in out
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert widest(out) <= 80
     assert run("export", "r", "--format", "svg", "-o", "figures")[0] == 0
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
         "diffusion-performance.svg",

@@ -9,6 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from answers import refused, told
+from texts import widest
 
 QUICK = ("--repeat", "5", "--set", "order=64", "--set", "block=8")
 
@@ -17,7 +18,7 @@ def test_tasks_are_shown_with_their_work_and_their_sends(run: Any, snapshot: Sna
     code, _, err = run("run", "kernels", *QUICK, "--out", "r")
     assert code == 0, err
     _, out, _ = run("show", "r")
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert widest(out) <= 80
     assert "\n".join(line.rstrip() for line in out.splitlines()) == snapshot
 
 

@@ -16,6 +16,7 @@ import pytest
 from elbowroom import cli
 from elbowroom.models.curves import STREAMS
 from elbowroom.store.curves import read_curves, same, write_curves
+from texts import widest
 
 VECTORS = Path(__file__).parents[1] / "data" / "threshold_vectors.json"
 
@@ -102,7 +103,7 @@ def test_a_fitted_model_is_near_what_it_was_fitted_to(fitted: Any) -> None:
 def test_evaluate_prints_the_thesis_beside_the_models_in_80_columns(fitted: Any) -> None:
     code, out, _ = fitted("evaluate", "r", "henri")
     assert code == 0
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert widest(out) <= 80
     assert any(line.startswith("thesis, Table 6.1") and "2.32" in line for line in out.splitlines())
 
 
@@ -110,7 +111,7 @@ def test_fit_prints_parameters_intervals_origin_and_doubts(fitted: Any) -> None:
     code, out, err = fitted("fit", "r")
     assert code == 0, err
     assert (Path("r") / "models" / "henri.json").is_file()
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert widest(out) <= 80
     for part in (
         "threshold, local data",
         "threshold, remote data",
@@ -265,7 +266,7 @@ def test_the_tables_for_people_keep_to_80_columns_and_mark_extrapolation(run: An
     one = run("predict", "M.json", "--cores", "17", "--comp-node", "0", "--comm-node", "0")[1]
     assert "extrapolated: beyond what was measured" in one
     several = run("predict", "M.json")[1]
-    assert max(len(line) for line in (one + several).splitlines()) <= 80
+    assert widest(one + several) <= 80
     assert "extrapolated * (8 of 72)" in several
     assert "Data of the computation on node 1, message buffers on node 0" in several
 
@@ -281,7 +282,7 @@ def test_both_sockets_are_predicted_and_evaluated(run: Any) -> None:
     code, out, _ = run("evaluate", "r", "M.json")
     assert code == 0
     assert "threshold: does not know 12 of the 28 runs" in out
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert widest(out) <= 80
     refused(
         run("predict", "M.json", "--cores-other", "9", *place, "-o", "f.png"), "is only valid with --cores"
     )

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from elbowroom.store.journal import read_journal
+from texts import widest
 
 SMALL = ["--sizes", "4,4MiB", "--repeat", "5", "--kernels", "triad"]
 
@@ -31,7 +32,7 @@ def test_a_plan_becomes_a_run_folder_a_table_and_a_report(run: Any, tmp_path: Pa
     ]
     assert "triad" in out
     assert "report: r/report.html" in out
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert widest(out) <= 80
     units = [item.unit for item in lines(tmp_path / "r")]
     assert len(units) == len(set(units))
 

@@ -12,6 +12,7 @@ import pytest
 from elbowroom import cli
 from elbowroom.models import published
 from elbowroom.store.folder import RunFolder
+from texts import widest
 
 FEW = ["--repeat", "5"]
 
@@ -64,7 +65,7 @@ def test_everything_that_is_written_says_virtual(run: Any, tmp_path: Path) -> No
     _, out, _ = run("run", "quick", "--machine", "henri", *FEW, "--out", "r")
     assert "henri (virtual)" in out.splitlines()[0]
     assert "nothing was measured" in out
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert widest(out) <= 80
     manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
     assert manifest["launcher"] == "virtual:henri"
     assert manifest["hello"]["virtual"]["definition"]["origin"] == "Swartvagher 2022, Table E.6"
@@ -231,7 +232,7 @@ def test_the_machines_are_listed_and_shown(run: Any) -> None:
     for words in (["machine", "list"], ["machine", "show", "pyxis"]):
         _, out, _ = run(*words)
         assert "irtual" in out
-        assert max(len(line) for line in out.splitlines()) <= 80
+        assert widest(out) <= 80
 
 
 def test_an_unknown_machine_is_refused_with_near_names(run: Any) -> None:

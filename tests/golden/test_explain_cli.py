@@ -14,6 +14,7 @@ from elbowroom.explain.figures import figures
 from elbowroom.points.point import Point
 from elbowroom.verbs.explain import print_explanation
 from studies import machine, measured
+from texts import widest
 
 TWO = machine(16, 2, 2, nic=0, hosts=2)
 KEPT = {"prime": (1.0, 1.0), "fma": (1.0, 1.05), "triad_llc": (0.95, 0.9), "triad": (0.7, 0.6)}
@@ -38,7 +39,7 @@ def test_explain_prints_a_sentence_for_each_source_and_the_table(
 ) -> None:
     print_explanation(explanation)
     out = capsys.readouterr().out
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert widest(out) <= 80
     assert "\n".join(line.rstrip() for line in out.splitlines()) == snapshot
 
 

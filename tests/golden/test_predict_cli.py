@@ -12,13 +12,14 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from elbowroom import cli
+from texts import widest
 
 
 def printed(capfd: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
     found = cli.run(list(words))
     out, err = capfd.readouterr()
     assert found == code, err
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert widest(out) <= 80
     return "\n".join(line.rstrip() for line in out.splitlines())
 
 

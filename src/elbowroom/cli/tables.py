@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -16,6 +16,8 @@ from elbowroom.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
+
+Item = TypeVar("Item")
 
 MOST_ROWS = 20
 """Rows of a table that are printed without `--rows`."""
@@ -114,8 +116,22 @@ def print_table(table: ShownTable, first: str = "the first") -> None:
         _print_stacked(table, rows)
     else:
         console().print(_rich_table(table, rows))
+    print_left_out(left, len(rows) + left, first)
+
+
+def print_left_out(left: int, count: int, first: str) -> None:
+    """Which rows (`first`) of `count` are shown where some are `left` out, and how to see all."""
     if left:
-        print_wrapped(f"Shown: {first} {len(rows)} of {len(rows) + left} rows; all: --rows all.")
+        print_wrapped(f"Shown: {first} {count - left} of {count} rows; all: --rows all.")
+
+
+def most_telling(items: Sequence[Item], weight: Callable[[Item], float]) -> list[Item]:
+    """As many items as a table may have rows: those of the largest weight, in their order."""
+    limit = _limit.get()
+    if limit is None or len(items) <= limit:
+        return list(items)
+    kept = sorted(range(len(items)), key=lambda at: -weight(items[at]))[:limit]
+    return [items[at] for at in sorted(kept)]
 
 
 def _rich_table(table: ShownTable, rows: Sequence[Sequence[str | Text]]) -> Table:

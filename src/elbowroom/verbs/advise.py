@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from elbowroom.cli.answer import Answer, command_line, print_answer
 from elbowroom.cli.console import print_json
 from elbowroom.cli.options import NOISY, REPEAT, Output
 from elbowroom.documents import encode, parse_toml
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
-from elbowroom.verbs.advise_tables import print_advice
+from elbowroom.verbs.advise_tables import advice_answer, print_advice
 from elbowroom.verbs.declaration import Verb, argument, dry_run_option, included, option
 from elbowroom.verbs.run_options import MODEL, Launching, Virtual, out_option, seed_option, timeout_option
 
@@ -93,12 +94,13 @@ class Advise(Verb):
             save(advice, Path(self.out))
         if not as_json:
             self.print(advice)
+            print_answer(self.answer(advice))
         compared = verification.do() if verification is not None and self.verify else None
         if as_json:
             verified = {} if compared is None else {"verified": compared}
             print_json({**msgspec.to_builtins(advice), **verified})
         elif verification is not None and compared is not None:
-            verification.print(compared)
+            verification.show(compared, as_json)
         return NOISY if compared is not None and not compared.trusted else 0
 
     def do(self) -> Advice | GpuAdvice:
@@ -117,6 +119,16 @@ class Advise(Verb):
         print_advice(result)
         if self.out is not None:
             click.echo(self.out)
+
+    def answer(self, result: Advice | GpuAdvice) -> Answer:
+        """The advice, its first reason, and the command that measures it."""
+        from elbowroom.advise.gpu_job import GpuAdvice
+
+        if isinstance(result, GpuAdvice):
+            reasons = [each.reason for each in result.answers if each.reason]
+            following = self.again(out="tuner.conf") if self.out is None else command_line("help", "gpu")
+            return Answer(result.sentence, " ".join(reasons[:1]) or "No question has an answer.", following)
+        return advice_answer(result, self.source, self.job)
 
     def _check(self, accelerator: bool) -> None:
         """UsageError for options that do not go together, or not with a job of an accelerator."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_list, print_wrapped
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.quantities import format_size, number, percent, short_time, with_span
@@ -31,7 +33,6 @@ def print_compared(compared: Compared) -> None:
     from elbowroom.advise.verification import span
 
     print()
-    print_wrapped(compared.sentence, style="bold")
     table = new_table("", ">predicted", "90 %", ">measured", "90 %")
     for name, item, measured in (
         ("present step", compared.now, compared.now_measured),
@@ -41,9 +42,6 @@ def print_compared(compared: Compared) -> None:
     table.add_row("gain", *_split(span(compared.predicted)), *_split(span(compared.measured)))
     print_table(table)
     print_wrapped(f"{compared.repetitions} repetitions of each setup, in random order")
-    for reason in compared.reasons:
-        print_wrapped(f"- too noisy to trust: {reason}")
-    print()
     print_wrapped(f"run: {compared.source}")
 
 
@@ -72,8 +70,6 @@ def print_advice(advice: Advice | GpuAdvice) -> None:
     for reason, count in advice.left_out.items():
         print_wrapped(f"- {count}: {reason}", indent="  ")
     print()
-    print_wrapped(advice.sentence, style="bold")
-    print()
     _print_configurations(advice)
     for choice in advice.choices:
         print()
@@ -81,6 +77,40 @@ def print_advice(advice: Advice | GpuAdvice) -> None:
     if advice.notes:
         print()
         print_list(advice.notes)
+
+
+def advice_answer(advice: Advice, model: Path | str, job: Path | str) -> Answer:
+    """The advice in a sentence, the reason of its first change, and the command that measures it: on the
+    virtual machine where the model is of one.
+    """
+    changed = next(iter(advice.changes), None)
+    now = advice.now
+    why = changed.reason if changed else next((choice.reason for choice in advice.choices), "")
+    virtual = ("--machine", advice.machine.name) if advice.machine.virtual else ()
+    return Answer(
+        advice.sentence,
+        why or f"A step takes {short_time(now.total.value)} now, and no other setup is surely faster.",
+        command_line("advise", model, "--job", job, "--verify", *virtual),
+        "green" if advice.significant else "",
+    )
+
+
+def compared_answer(compared: Compared) -> Answer:
+    """What was gained, beside what was predicted; the measurements are a run."""
+    from elbowroom.advise.verification import span
+
+    why = f"Predicted was a gain of {span(compared.predicted)}, measured is {span(compared.measured)}, in "
+    why += f"{compared.repetitions} repetitions of each setup."
+    if compared.reasons:
+        why = f"Too noisy to trust: {' '.join(compared.reasons)}"
+    return Answer(
+        compared.sentence,
+        why,
+        command_line("show", compared.source)
+        if Path(compared.source, "manifest.json").exists()
+        else command_line("help", "advise"),
+        "green" if compared.trusted else "yellow",
+    )
 
 
 def _print_configurations(advice: Advice) -> None:
@@ -134,8 +164,6 @@ def _print_gpu_advice(advice: GpuAdvice) -> None:
     print_wrapped(f"{len(advice.configurations)} setups compared")
     for reason, count in advice.left_out.items():
         print_wrapped(f"- {count} not: {reason}", indent="  ")
-    print()
-    print_wrapped(advice.sentence, style="bold")
     print()
     for answer in advice.answers:
         value = "n/a" if answer.advised is None else str(answer.advised)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import FIGURE, REPEAT
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.launch.planned_starts import PlannedStart
-from elbowroom.quantities import format_size, number, parse_cores, parse_size
+from elbowroom.quantities import format_size, number, parse_cores, parse_size, plural
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
 from elbowroom.verbs.run_options import Launching, launcher_help, out_option, split_list
 
@@ -140,12 +141,27 @@ class BenchBroadcasts(Verb):
                 *(number(time.median) for time in (beside.bcast, beside.ibcast, beside.sends)),
             )
         print_table(table)
-        if first.oversubscribed:
-            print_wrapped(
-                "Ranks shared cores: these times depend on when the system let each rank run, and say little "
-                "about a network.",
-                style="yellow",
-            )
+
+    def answer(self, result: list[BroadcastEntry]) -> Answer:
+        """The fastest tree of the largest case, beside MPI's broadcast."""
+        size, ranks = max((entry.size, entry.ranks) for entry in result)
+        largest = [entry for entry in result if (entry.size, entry.ranks) == (size, ranks)]
+        best = min(largest, key=lambda entry: entry.time.median)
+        mpi = best.beside.bcast.median
+        beside = f"{number(mpi / best.time.median, 3)} times as long" if best.time.median else "longer"
+        shared = (
+            " Ranks shared cores: these times depend on when the system let each rank run, and say little "
+            "about a network."
+        )
+        return Answer(
+            f"{format_size(size)} reach {plural(ranks - 1, 'recipient')} soonest by the tree {best.tree}, in "
+            f"{number(best.time.median)} µs.",
+            f"MPI_Bcast takes {beside}: {number(mpi)} µs.{shared if best.oversubscribed else ''}",
+            command_line(
+                "broadcast", "simulate", "--tree", best.tree, "--size", size, "--recipients", ranks - 1
+            ),
+            "yellow" if best.oversubscribed else "",
+        )
 
 
 bench_broadcasts = function_of(BenchBroadcasts, "bench_broadcasts")

@@ -20,13 +20,14 @@ from elbowroom.broadcast.simulated import (
     predicted_document,
     usual_segment,
 )
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.files import read_document
 from elbowroom.launch import build
-from elbowroom.quantities import format_size, number, parse_bandwidth
+from elbowroom.quantities import format_size, number, parse_bandwidth, plural
 from elbowroom.verbs.declaration import Options, Verb, included, option
 from elbowroom.verbs.run_options import out_option
 
@@ -192,20 +193,24 @@ class SimulateBroadcast(Verb):
             f"{chosen}; {'predicted' if result.predicted else 'simulated'}, nothing is measured",
             style="bold",
         )
-        time = (
+        if not result.predicted:
+            print_wrapped(
+                f"The root may write them after {number(result.released_us[0])} µs, the last rank after "
+                f"{number(max(result.released_us))} µs."
+            )
+
+    def answer(self, result: BroadcastDocument) -> Answer:
+        """When the last recipient has the data, and where that number comes from."""
+        return Answer(
             f"The last recipient has the data after {number(result.time_us)} µs "
-            f"({number(result.bandwidth)} MB/s)."
+            f"({number(result.bandwidth)} MB/s).",
+            "This is from the library's cost model: SimGrid, which simulates the times of all ranks, is not "
+            "installed (as root: apt-get install libsimgrid-dev)."
+            if result.predicted
+            else f"{plural(result.recipients, 'recipient')} were simulated one by one, with the tree "
+            f"{result.tree}.",
+            command_line("broadcast", "tune", "--sizes", result.size, "--recipients", result.recipients),
         )
-        if result.predicted:
-            print_wrapped(
-                f"{time} This is from the library's cost model: SimGrid, which simulates the times of all "
-                "ranks, is not installed (as root: apt-get install libsimgrid-dev)."
-            )
-        else:
-            print_wrapped(
-                f"{time} The root may write them after {number(result.released_us[0])} µs, the last rank "
-                f"after {number(max(result.released_us))} µs."
-            )
 
 
 def simulate_broadcast(
@@ -328,6 +333,22 @@ class TuneBroadcasts(Verb):
                 number(row.time_us),
             )  # fmt: skip
         print_table(table)
+
+    def answer(self, result: NetworkDocument) -> Answer:
+        """The best way of the largest case."""
+        row = max(result.table, key=lambda row: row.size * row.recipients)
+        trees = dict.fromkeys(each.tree for each in result.table)
+        network = ("--network", self.out) if self.out is not None else ()
+        segment = ("--segment", row.segment) if row.segment else ()
+        return Answer(
+            f"{format_size(row.size)} reach {plural(row.recipients, 'recipient')} soonest by the tree "
+            f"{row.tree}, in {number(row.time_us)} µs (predicted).",
+            f"Of {plural(len(result.table), 'case')}, the best trees are: {', '.join(trees)}.",
+            command_line(
+                "broadcast", "simulate", "--tree", row.tree, "--size", row.size,
+                "--recipients", row.recipients, *segment, *network,
+            ),
+        )  # fmt: skip
 
 
 def tune_broadcasts(network: Network, sizes: Sequence[int], recipients: Sequence[int]) -> NetworkDocument:

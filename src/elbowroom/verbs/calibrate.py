@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from elbowroom import display
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import chatter, print_list, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.cli.tables import new_table, print_table
@@ -22,7 +23,7 @@ from elbowroom.files import check_writable
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.models.registry import fitted_models
-from elbowroom.quantities import duration, format_size
+from elbowroom.quantities import duration, format_size, percent
 from elbowroom.signals import TimeIsUp, time_limit
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option, request_of
 from elbowroom.verbs.fit import fit
@@ -226,8 +227,27 @@ class Calibrate(Verb):
         )
 
     def print(self, result: Calibrated) -> None:
-        """The chosen points, the width of the intervals, and what the model does not know."""
+        """The chosen points, and what the model does not know."""
         _print_calibrated(result)
+
+    def answer(self, result: Calibrated) -> Answer:
+        """What was measured, how narrow the intervals are, and the model that came of it."""
+        from elbowroom.verbs.model_answers import predict_command, source_of
+
+        calibration, model, reasons = result.calibration, result.model, result.run.verdict.reasons
+        why = REASONS[calibration.reason]
+        if calibration.width is not None and model is not None:
+            goal = f"at most ±{percent(calibration.width)} (goal: {percent(calibration.goal.half_width)})"
+            why = f"nine of ten 90 % intervals are {goal}: {why}"
+        following = command_line("calibrate", "--resume", result.run.path)
+        if model is not None and not reasons:
+            following = predict_command(source_of(model), model.machine)
+        return Answer(
+            f"Cannot be trusted: {reasons[0]}" if reasons else saved(calibration),
+            f"{why[:1].upper()}{why[1:]}.",
+            following,
+            "yellow" if reasons else "",
+        )
 
     def trusted(self, result: Calibrated) -> bool:
         return result.run.verdict.trusted
@@ -271,18 +291,6 @@ def _print_calibrated(done: Calibrated) -> None:
         why = "initial point" if step.width is None else f"90 % intervals were ±{step.width:.1%}"
         table.add_row(str(number), str(at.comp_node), str(at.comm_node), cores, why)
     print_table(table)
-    print()
-    if calibration.width is not None and done.model is not None:
-        goal = f"(goal: {calibration.goal.half_width:.1%})"
-        print_wrapped(
-            f"Nine of ten 90 % intervals are at most ±{calibration.width:.1%} {goal}: "
-            f"{REASONS[calibration.reason]}."
-        )
-    else:
-        print_wrapped(f"{REASONS[calibration.reason][:1].upper()}{REASONS[calibration.reason][1:]}.")
-    print_wrapped(saved(calibration), style="bold")
-    if not done.run.verdict.trusted:
-        print_wrapped(f"Cannot be trusted: {done.run.verdict.reasons[0]}", style="bold yellow")
     if done.unknown:
         print()
         print_wrapped("What the model does not know, and its limits:")

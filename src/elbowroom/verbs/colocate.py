@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.cli.tables import new_table, print_table
@@ -16,7 +17,7 @@ from elbowroom.draw import files
 from elbowroom.draw.figure import Figure
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
-from elbowroom.quantities import parse_percent
+from elbowroom.quantities import parse_percent, percent
 from elbowroom.schedule.jobs import Jobs, parse_jobs
 from elbowroom.verbs.declaration import Verb, argument, option
 from elbowroom.verbs.run_options import out_option
@@ -125,6 +126,37 @@ class Schedule(Verb):
             if file is not None:
                 click.echo(str(file))
 
+    def answer(self, result: Pairing | SchedulePlan) -> Answer:
+        """What sharing nodes saves, and how far that is from the bound."""
+        from elbowroom.schedule.plan import SchedulePlan
+
+        return self._of_plan(result) if isinstance(result, SchedulePlan) else self._of_pairs(result)
+
+    def _of_pairs(self, pairing: Pairing) -> Answer:
+        alone = f"; {', '.join(pairing.alone)} stay alone" if pairing.alone else ""
+        pairs = _pairs(pairing.pairs, MOST_PAIRS)
+        return Answer(
+            f"The best pairs are {pairs}{alone}: applications take {pairing.mean:.1f} % of their exclusive "
+            "time on average.",
+            f"Random pairs take {pairing.random:.1f} %, and no pairing less than {pairing.bound:.1f} %.",
+            self.again(out="pairs.svg") if self.out is None else command_line("help", "colocate"),
+        )
+
+    def _of_plan(self, plan: SchedulePlan) -> Answer:
+        hours = plan.node_hours
+        gain = 1 - hours.plan / hours.exclusive
+        gap = max(hours.plan / hours.groups_bound - 1 if hours.groups_bound > 0 else 0.0, 0.0)
+        late = f" Behind their deadlines: {', '.join(plan.late)}." if plan.late else ""
+        return Answer(
+            f"{sum(len(group.jobs) for group in plan.groups)} jobs in {len(plan.groups)} allocations take "
+            f"{hours.plan:.4g} node-hours, {percent(abs(gain))} {'less' if gain >= 0 else 'more'} than "
+            f"exclusively.{late}",
+            f"Random pairs would take {hours.random:.4g}, and no choice of the groups that were searched "
+            f"takes more than {percent(gap, digits=2)} less.",
+            self.again(slurm="jobs.sh") if self.slurm is None else command_line("help", "colocate"),
+            "red" if plan.late else "",
+        )
+
 
 def pair_applications(
     matrix: Path | str,
@@ -222,10 +254,9 @@ def _jobs(file: Path | str) -> Jobs:
 
 def _print_pairing(pairing: Pairing) -> None:
     """The pairs, and their mean beside a random pairing and the bounds."""
-    print_wrapped(f"Best pairs: {_pairs(pairing.pairs, len(pairing.pairs))}", style="bold")
-    if pairing.alone:
-        print_wrapped(f"Alone: {', '.join(pairing.alone)}")
-    print()
+    if len(pairing.pairs) > MOST_PAIRS:
+        print_wrapped(f"Best pairs: {_pairs(pairing.pairs, len(pairing.pairs))}")
+        print()
     table = new_table("mean runtime, % of exclusive", ">%")
     table.add_row("best pairs", f"{pairing.mean:.1f}")
     table.add_row("random pairs (expected)", f"{pairing.random:.1f}")
@@ -240,13 +271,6 @@ def _print_pairing(pairing: Pairing) -> None:
 def _print_plan(plan: SchedulePlan) -> None:
     """Node-hours beside other ways, the allocations, and what to know."""
     hours = plan.node_hours
-    gain = 1 - hours.plan / hours.exclusive
-    print_wrapped(
-        f"{sum(len(group.jobs) for group in plan.groups)} jobs in {len(plan.groups)} allocations take "
-        f"{hours.plan:.4g} node-hours, {abs(gain):.1%} {'less' if gain >= 0 else 'more'} than exclusively.",
-        style="bold",
-    )
-    print()
     table = new_table("", ">node-hours", ">% of exclusive")
     rows = (
         ("this plan", hours.plan),
@@ -263,10 +287,6 @@ def _print_plan(plan: SchedulePlan) -> None:
     print_wrapped(
         f"All jobs have ended after {plan.makespan:.4g} h (exclusive: {plan.exclusive_makespan:.4g})."
     )
-    gap = hours.plan / hours.groups_bound - 1 if hours.groups_bound > 0 else 0.0
-    print_wrapped(f"No choice of the groups that were searched takes more than {max(gap, 0.0):.2%} less.")
-    if plan.late:
-        print_wrapped(f"Behind their deadlines: {', '.join(plan.late)}", style="red")
     _print_apart(plan.apart, "Applications that must not share")
 
 

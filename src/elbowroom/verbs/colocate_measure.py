@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import chatter, print_all, print_list, print_wrapped
 from elbowroom.cli.options import REPEAT, Output
 from elbowroom.cli.tables import new_table, print_table
@@ -152,6 +153,23 @@ class MeasurePairs(Verb):
         """The matrix, how it agrees with the forecast, and whether it can be trusted."""
         _print_measured(result)
 
+    def answer(self, result: MeasuredMatrix) -> Answer:
+        """The cell of the matrix that loses most, beside the one that loses least."""
+        cells = sorted(result.cells, key=lambda cell: cell.percent.value)
+        least, most = cells[0], cells[-1]
+        noise = f"Too noisy to trust: {'; '.join(result.noise)}." if result.noise else ""
+        return Answer(
+            noise
+            or f"{most.application} loses most: beside {most.companion} it takes {most.percent.value:.0f} % "
+            "of its time on all cores alone.",
+            f"{least.application} loses least, beside {least.companion}: {least.percent.value:.0f} % "
+            f"(100 % is no loss), in {result.repetitions} repetitions.",
+            command_line(
+                "colocate", "schedule", "--matrix", f"{self.out}/{MATRIX}", "--half", f"{self.out}/{HALF}"
+            ),
+            "yellow" if result.noise else "",
+        )
+
     def print_planned(self, planned: PlannedRuns) -> None:
         """How many runs, and the commands."""
         _print_runs(planned)
@@ -229,8 +247,6 @@ def _print_runs(planned: PlannedRuns) -> None:
 
 def _print_measured(matrix: MeasuredMatrix) -> None:
     """The matrix, how it agrees with the forecast, and whether it can be trusted."""
-    for reason in matrix.noise:
-        print_wrapped(f"Too noisy to trust: {reason}.", style="red")
     names = matrix.applications
     print_wrapped(
         f"Runtime beside a companion, % of exclusive ({matrix.repetitions} repetitions)", style="bold"
@@ -368,6 +384,11 @@ class CalibrateForJobs(Verb):
         """Where not to trust it, and the file."""
         print_list(result.document.validity)
         click.echo(str(result.path))
+
+    def answer(self, result: Model) -> Answer:
+        from elbowroom.verbs.model_answers import fit_answer
+
+        return fit_answer(result)
 
 
 calibrate_for_jobs = function_of(CalibrateForJobs, "calibrate_for_jobs")

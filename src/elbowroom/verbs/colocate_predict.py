@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_all, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
+from elbowroom.quantities import percent_span, plural
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 from elbowroom.verbs.run_options import out_option
 
@@ -153,6 +155,28 @@ class PredictColocation(Verb):
             table.add_row(pair.a, pair.b, _interval(pair.slowdown_a), _interval(pair.slowdown_b))
         print_table(table)
         print_all(result.notes, style="yellow")
+
+    def answer(self, result: ForecastDocument) -> Answer:
+        """The pair that loses least, beside the one that loses most."""
+        ordered = sorted(result.pairs, key=lambda pair: max(pair.slowdown_a.value, pair.slowdown_b.value))
+        best, worst = ordered[0], ordered[-1]
+        where = "on half of the cores each" if result.half else "on all cores each"
+        sides = f"{best.a} takes {_longer(best.slowdown_a)}, {best.b} {_longer(best.slowdown_b)}"
+        beside = f"{worst.a} beside {worst.b}: {_longer(worst.slowdown_a)} and {_longer(worst.slowdown_b)}"
+        why = f"The worst of {plural(len(ordered), 'pair')} is {beside}."
+        if self.out is not None and len(result.jobs) > 1:
+            following = command_line("colocate", "schedule", "--matrix", self.out)
+        else:
+            following = self.again(out="matrix.csv")
+        return Answer(f"{best.a} and {best.b} suit each other best, {where}: {sides}.", why, following)
+
+
+def _longer(slowdown: Slowdown) -> str:
+    """`12 % longer (8.0 to 15 %)`."""
+    ends = (slowdown.value - 1, slowdown.low - 1, slowdown.high - 1)
+    if slowdown.value < 1:
+        return f"{percent_span(*(-end for end in (ends[0], ends[2], ends[1])))} less"
+    return f"{percent_span(*ends)} more"
 
 
 forecast_colocation = function_of(PredictColocation, "forecast_colocation")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from elbowroom import display
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_wrapped, styled
-from elbowroom.cli.tables import ShownTable, new_table, print_table
+from elbowroom.cli.tables import ShownTable, most_telling, new_table, print_left_out, print_table
 from elbowroom.errors import UsageError
 from elbowroom.frames import Frame, frame
 from elbowroom.quantities import number, parse_percent
@@ -123,6 +124,20 @@ class CompareRuns(Verb):
         _warn_of_untrusted(self.runs)
         print_compare(self.runs, result, self.at_least, self.every)
 
+    def answer(self, result: Changes) -> Answer:
+        """How many values changed, what counts as a change, and the run with the largest one."""
+        significant = [change for change in result if change.significant]
+        largest = max(significant, key=lambda change: abs(change.change), default=None)
+        run = self.runs[1 if largest is None else largest.run]
+        worse = largest is not None and largest.better == "a"
+        return Answer(
+            sentence(result, self.at_least),
+            "A change counts if its 95 % interval excludes 0 at a false discovery rate of 5 %, and it is at "
+            f"least {100 * self.at_least:.3g} %.",
+            command_line("explain" if worse and _has_kernels(run) else "show", run.path),
+            "red" if worse else "",
+        )
+
     def exit_code(self, result: Changes) -> int:
         """1 where a value got worse by more than `fail_above`."""
         from elbowroom.results.comparison import worse
@@ -131,6 +146,11 @@ class CompareRuns(Verb):
 
 
 compare = function_of(CompareRuns)
+
+
+def _has_kernels(run: Run) -> bool:
+    """Whether `explain` can take the run: cores compute beside messages."""
+    return any(point.comp.kept is not None and point.comm.kept is not None for point in run.points())
 
 
 def _warn_of_untrusted(runs: Sequence[Run]) -> None:
@@ -167,17 +187,17 @@ def print_compare(runs: Sequence[Run], changes: Sequence[Change], at_least: floa
         own = [change for change in changes if change.run == place]
         shown = [change for change in own if every or change.significant]
         print_wrapped(f"b = {run.path}{' (virtual)' * run.machine.virtual}")
-        print_wrapped(sentence(own, at_least), style="bold")
+        if len(runs) > 2:
+            print_wrapped(sentence(own, at_least), style="bold")
+        count, shown = len(shown), most_telling(shown, lambda change: abs(change.change))
         for point, members in itertools.groupby(shown, key=lambda change: change.point):
             print()
             print_wrapped(point, style="bold")
             print_table(_changes_table(list(members)))
         if shown:
             print()
-    print_wrapped(
-        "Reported: changes whose 95 % interval excludes 0, at a false discovery rate of 5 %, of at least "
-        f"{100 * at_least:.3g} %. Less is better for durations (us), more for everything else."
-    )
+        print_left_out(count - len(shown), count, "the largest changes,")
+    print_wrapped("Less is better for durations (us), more for everything else.")
 
 
 def _changes_table(changes: Sequence[Change]) -> ShownTable:

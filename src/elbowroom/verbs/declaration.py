@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
 import click
 from click.core import ParameterSource
 
-from elbowroom.cli.answer import Answer, print_answer
+from elbowroom.cli.answer import Answer, command_line, print_answer
 from elbowroom.cli.console import print_json
 from elbowroom.cli.options import NOISY, Command, json_option
 from elbowroom.cli.tables import rows_limited, rows_option
@@ -82,10 +82,13 @@ class Declared:
             words += self.spellings or (f"--{name.replace('_', '-')}",)
         return self.kind(words, **self.settings)
 
+    def spelled(self, name: str) -> str:
+        """The option of a field of this name, as it is typed: `--comp-cores`."""
+        return max(self.spellings, key=len, default=f"--{name.replace('_', '-')}")
+
     def renamed(self, name: str) -> dict[str, str]:
         """The present name of each former one, as typed, for a field of this name."""
-        now = max(self.spellings, key=len, default=f"--{name.replace('_', '-')}")
-        return dict.fromkeys(self.formerly.split(), now)
+        return dict.fromkeys(self.formerly.split(), self.spelled(name))
 
     def typed(self, name: str) -> str:
         """The name of a field of this name in errors, as the command line calls it: `comp_cores`."""
@@ -415,6 +418,25 @@ class Verb(Options):
 
             one_thread()
         yield self.with_fields(**fields)
+
+    def again(self, **changes: Any) -> str:
+        """The command line of this request with other values of some fields; None leaves a field out."""
+        words: list[Any] = []
+        options: list[Any] = []
+        for member in self.members:
+            declared, value = member.declared, changes.get(member.name, member.value(self))
+            if declared is None or value is None or (value == member.default and member.name not in changes):
+                continue
+            several, option = isinstance(value, list | tuple), declared.spelled(member.name)
+            if declared.kind is click.Argument:
+                words += value if several else [value]
+            elif isinstance(value, bool):
+                options.append(option)
+            elif several and declared.settings.get("multiple"):
+                options += [word for each in value for word in (option, each)]
+            else:
+                options += [option, ",".join(map(str, value)) if several else value]
+        return command_line(*self.name.split(), *words, *options)
 
     def with_fields(self, **fields: Any) -> Any:
         """The request with other values of some fields."""

@@ -18,7 +18,7 @@ from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.launch.processes import one_thread
 from elbowroom.quantities import format_size, percent, plural, short_time
-from elbowroom.verbs.advise_tables import print_advice, print_compared
+from elbowroom.verbs.advise_tables import advice_answer, compared_answer, print_advice, print_compared
 from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, included, option
 from elbowroom.verbs.profile import RecordProfile
 from elbowroom.verbs.run_options import ProfiledProgram, out_option
@@ -127,7 +127,18 @@ class Diagnose(Verb):
             print_json(result)
         else:
             _print(result)
+            print_answer(self.answer(result))
         return 0 if result.trusted else NOISY
+
+    def answer(self, result: Diagnosis) -> Answer:
+        """The advice with its first reason, or what was measured of it."""
+        if result.verified is not None:
+            return compared_answer(result.verified)
+        if result.job_file is not None:
+            return advice_answer(result.advice, result.model, result.job_file)
+        page = f"{result.profile.rstrip('/')}.html"
+        following = command_line("profile", "show", result.profile, "-o", page)
+        return advice_answer(result.advice, result.model, "")._replace(next=following)
 
     def _again(self, folder: str) -> str:
         """The command that continues the diagnosis of a profile, with the options of this one."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import console, print_wrapped, screen_width, styled
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.machine.doctor import Diagnoses, DoctorLine, diagnose, listed
+from elbowroom.quantities import plural
 from elbowroom.verbs.declaration import Verb, function_of, included
 from elbowroom.verbs.run_options import Launching
 
@@ -37,6 +39,27 @@ class Doctor(Verb):
     def print(self, result: list[DoctorLine]) -> None:
         """One line for each thing that is checked, with its hint below."""
         print_checks(listed(result))
+
+    def answer(self, result: list[DoctorLine]) -> Answer:
+        """How many checks warn, the first of them, and the shortest plan: without MPI a virtual one."""
+        warned = [check for check in result if check.status == "warn"]
+        ok = sum(check.status == "ok" for check in result)
+        first = next(iter(warned), None)
+        verdict = f"{ok} of {plural(len(result), 'check')} are ok, {len(warned)} warn"
+        measures = not any(check.name in NEEDED for check in warned)
+        names = ", ".join(check.name for check in warned)
+        return Answer(
+            f"{verdict}: {names}." if warned else f"{verdict}: this machine can measure.",
+            "Nothing was found that spoils measurements."
+            if first is None
+            else f"{first.name}: {first.text.rstrip('.')}. Hint: {first.hint.rstrip('.')}.",
+            command_line("run", "quick", *(() if measures else ("--machine", "henri"))),
+            "yellow" if warned else "green",
+        )
+
+
+NEEDED = ("mpi", "launcher", "probe")
+"""Checks without which nothing is measured here."""
 
 
 def print_checks(checks: Sequence[DoctorLine]) -> None:

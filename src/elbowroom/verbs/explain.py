@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom.cli.console import print_all, print_list, print_wrapped
+from elbowroom.cli.answer import Answer, command_line
+from elbowroom.cli.console import print_list, print_wrapped
 from elbowroom.cli.options import FIGURE
 from elbowroom.cli.tables import LARGEST_LOSSES, ShownTable, new_table, print_table
 from elbowroom.draw.files import save_panels
@@ -78,6 +79,27 @@ class Explain(Verb):
         if self.out is not None:
             click.echo(str(self.out))
 
+    def answer(self, result: Explanation) -> Answer:
+        """Where the largest loss comes from, and the command that measures what is undecided."""
+        hint = next((item.hint for item in result.statements if item.hint), "")
+        largest = max(
+            (item for item in result.statements if item.share is not None),
+            key=lambda item: item.share or 0.0,
+            default=None,
+        )
+        why = largest or next(iter(result.statements), None)
+        verdict = " ".join(result.summary) or "No loss is significant, so there is nothing to explain."
+        if not result.trusted:
+            verdict = f"No verdict: {' '.join(result.reasons[:1])}"
+        return Answer(
+            verdict,
+            why.text.partition("; to measure one:")[0]
+            if why
+            else "No point has a computation beside messages.",
+            hint if hint.startswith("elbowroom ") else command_line("fit", *result.runs),
+            "" if result.trusted else "yellow",
+        )
+
 
 explain = function_of(Explain)
 
@@ -118,13 +140,8 @@ def print_explanation(explanation: Explanation) -> None:
     """What is told, a sentence for each source, then a table of all points."""
     virtual = " (virtual machine, nothing was measured)" if explanation.virtual else ""
     print_wrapped(f"{explanation.machine}{virtual}: where the losses come from", style="bold")
-    if not explanation.trusted:
-        print_wrapped("No verdict:", style="bold yellow")
     print_list(explanation.reasons, indent="  ")
     print()
-    print_all(explanation.summary, style="bold")
-    if explanation.summary:
-        print()
     for item in explanation.statements:
         print_wrapped(item.text)
     if not explanation.cases:

@@ -16,6 +16,7 @@ from elbowroom.broadcast.factorizations import (
     factorization_document,
     read_step_times,
 )
+from elbowroom.cli.answer import Answer
 from elbowroom.cli.console import print_wrapped
 from elbowroom.errors import UsageError
 from elbowroom.launch import build
@@ -128,11 +129,16 @@ class Factorize(Verb):
             style="bold",
         )
         print_wrapped(
-            f"{number(document.time_us / 1e6)} s, {number(document.Gflop_s)} Gflop/s; workers compute "
-            f"{document.busy:.0%} of the time."
-        )
-        print_wrapped(
             f"{document.data} data are read by other processes, {document.broadcasts} of them by several (at "
             f"most {document.most_recipients}); without broadcasts there would be {document.messages} "
             "messages."
+        )
+
+    def answer(self, result: Factorized) -> Answer:
+        """How long it takes, how busy the workers are, and what it is without broadcasts."""
+        document = result.document
+        return Answer(
+            f"It takes {number(document.time_us / 1e6)} s at {number(document.Gflop_s)} Gflop/s (simulated).",
+            f"The workers compute {document.busy:.0%} of the time; the rest they wait for data or for tasks.",
+            self.again(tree="none" if self.tree != "none" else "binomial"),
         )

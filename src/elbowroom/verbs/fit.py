@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from elbowroom.cli.answer import Answer
 from elbowroom.cli.options import FIGURE, Output
 from elbowroom.draw import files
 from elbowroom.errors import UsageError
@@ -86,6 +87,11 @@ class Fit(Verb):
         if result.document.gpu is not None:
             print_gpu_fit(result)
 
+    def answer(self, result: Model) -> Answer:
+        from elbowroom.verbs.model_answers import fit_answer
+
+        return fit_answer(result)
+
 
 fit = function_of(Fit)
 
@@ -155,6 +161,11 @@ class Evaluate(Verb):
         print_evaluation(result)
         if self.out is not None:
             click.echo(str(self.out))
+
+    def answer(self, result: Evaluation) -> Answer:
+        from elbowroom.verbs.model_answers import evaluation_answer
+
+        return evaluation_answer(result)
 
 
 def evaluate(run: Run | Path | str, model: Model | Path | str) -> Evaluation:

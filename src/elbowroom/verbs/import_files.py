@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from elbowroom.cli.answer import Answer
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
@@ -102,11 +102,11 @@ class ImportFiles(Verb):
             print_run(result)
         click.echo(f"run: {result.path}")
 
-    def answer(self, result: Run | LoggedTables) -> Answer | None:
-        """That of the run; tables of logs have none of their own."""
+    def answer(self, result: Run | LoggedTables) -> Answer:
+        """That of the run, or what the tables of logs hold."""
         from elbowroom.verbs.run_answer import run_answer
 
-        return None if isinstance(result, LoggedTables) else run_answer(result)
+        return tables_answer(result) if isinstance(result, LoggedTables) else run_answer(result)
 
     def trusted(self, result: Run | LoggedTables) -> bool:
         """What others measured is not judged."""
@@ -145,11 +145,22 @@ class LoggedTables:
         }
 
 
+def tables_answer(logged: LoggedTables) -> Answer:
+    """What the tables hold, and the folder's list, where they stand beside runs."""
+    stored = logged.stored
+    lines = sum(map(len, stored.ignored.values()))
+    why = "Logs hold no state of the machine, so they are shown and not judged."
+    if lines:
+        why = f"{plural(lines, 'row')} of unknown tables were not imported. {why}"
+    return Answer(
+        f"{plural(len(stored.tables), 'table')} of {stored.benchmarks} with {plural(stored.rows, 'row')}.",
+        why,
+        command_line("list", logged.path.parent),
+    )
+
+
 def print_tables(stored: StoredTables) -> None:
     """A line for each table: what it is of, and the range of its values."""
-    print_wrapped(
-        f"{plural(len(stored.tables), 'table')} of {stored.benchmarks}, {plural(stored.rows, 'row')}."
-    )
     shown = new_table("benchmark", "~test", "~settings", ">rows", "~values")
     for table in stored.tables:
         settings = ", ".join(f"{name} {value}" for name, value in table.settings.items())

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
-from elbowroom.quantities import number
+from elbowroom.quantities import number, plural
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 from elbowroom.verbs.model_tables import UNITS, shape_line
 from elbowroom.verbs.run_options import out_option
@@ -96,6 +97,10 @@ class MachineShow(Verb):
         else:
             _print(result)
 
+    def answer(self, result: Definition) -> Answer | None:
+        """What the machine has, and a plan on it; TOML ends as it is."""
+        return None if self.toml else _answer(result, self.spec)
+
 
 class FromRun(Verb):
     """Define a virtual machine from a run of plan `model`, or from imported curves."""
@@ -117,6 +122,9 @@ class FromRun(Verb):
         """The machine in a few lines, and its file."""
         _print(result)
         click.echo(f"machine: {self.out}")
+
+    def answer(self, result: Definition) -> Answer:
+        return _answer(result, self.out)
 
 
 virtual_machine = function_of(MachineShow, "virtual_machine")
@@ -194,6 +202,17 @@ def _definition(run: Run, model: Threshold) -> Definition:
         clock_ghz=float(clock[1]) if clock else CLOCK_GHZ,
         local=local,
         remote=model.remote,
+    )
+
+
+def _answer(definition: Definition, spec: str) -> Answer:
+    shape, local = definition.shape, definition.local
+    return Answer(
+        f"{definition.name} is a virtual machine of {shape.cores} cores and "
+        f"{plural(shape.nodes, 'NUMA node')}: nothing is measured on it.",
+        f"The cores of a socket get {number(local.t_seq_max)} MB/s of their own memory at most, messages "
+        f"alone {number(local.b_comm_seq)} MB/s; together they move {number(local.t_par_max)} MB/s at most.",
+        command_line("run", "model", "--machine", spec),
     )
 
 

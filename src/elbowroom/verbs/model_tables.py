@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from elbowroom.models.flow.part import FlowParameter, FlowPart
     from elbowroom.models.gpu.kind import GpuErrorTable
     from elbowroom.models.gpu.model import GpuPrediction
-    from elbowroom.models.load import LoadPrediction, Prediction
+    from elbowroom.models.load import LoadPrediction, PredictedBandwidths, Prediction
     from elbowroom.models.threshold.law import Parameters, ThresholdPart
     from elbowroom.stats.interval import Interval
     from elbowroom.verbs.model_file import Evaluation, Model
@@ -194,13 +194,13 @@ def print_predictions(model: Model, name: str, predictions: Sequence[Prediction]
                     number(item.comm_together.value, 4),
                     span(item.comm_together),
                     mark,
-                    weight=_lost(item),
+                    weight=worst_loss(item),
                 )
         print_table(table, LARGEST_LOSSES)
     print_flags(predictions)
 
 
-def _lost(prediction: Prediction) -> float:
+def worst_loss(prediction: PredictedBandwidths) -> float:
     """The larger of the shares that both sides lose."""
     sides = (
         (prediction.comp_alone, prediction.comp_together),

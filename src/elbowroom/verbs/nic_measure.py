@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import REPEAT, Output
 from elbowroom.cli.tables import new_table, print_table
@@ -18,7 +19,7 @@ from elbowroom.launch.launchers import host_count
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.nic import NicSettings, behind, emulated
 from elbowroom.launch.planned_starts import PlannedStart
-from elbowroom.quantities import format_size, number
+from elbowroom.quantities import format_size, number, plural
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
 from elbowroom.verbs.nic import EmulatedNicOptions
 from elbowroom.verbs.run_options import Launching, launcher_help, out_option
@@ -113,10 +114,28 @@ class CalibrateNic(Verb):
             spread = f"{number(row.low)} - {number(row.high)}"
             table.add_row(where, str(row.senders), format_size(row.size), number(row.bandwidth), spread)
         print_table(table)
-        if result.curve is None:
-            print_wrapped("All ranks are on one node: there is not a curve of its NIC.", style="yellow")
-        else:
-            print_wrapped(f"A message takes {number(result.curve.latency * 1e6)} µs from node to node.")
+
+    def answer(self, result: ProfileCalibration) -> Answer:
+        """What the NIC moves, with one sender and with all, and the latency."""
+        between = [row for row in result.rows if not row.inside and not row.both]
+        if result.curve is None or not between:
+            best = max(result.rows, key=lambda row: row.bandwidth)
+            return Answer(
+                "There is not a curve of a NIC: all ranks are on one node.",
+                f"{plural(best.senders, 'sender')} in the node move {number(best.bandwidth)} MB/s at most.",
+                command_line(
+                    "profile", "calibrate", "--nic", "1GB/s", "--ranks-per-node", 1, "-o", "nic.json"
+                ),
+                "yellow",
+            )
+        best = max(between, key=lambda row: row.bandwidth)
+        alone = max((row for row in between if row.senders == 1), key=lambda row: row.bandwidth, default=best)
+        return Answer(
+            f"The NIC moves {number(best.bandwidth)} MB/s with {plural(best.senders, 'sender')} of a node, "
+            f"{number(alone.bandwidth)} MB/s with one.",
+            f"A message takes {number(result.curve.latency * 1e6)} µs from node to node.",
+            self.again(out="nic.json") if self.out is None else command_line("help", "profile"),
+        )
 
 
 calibrate_network = function_of(CalibrateNic, "calibrate_network")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from elbowroom.cli.answer import Answer
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import FIGURE
 from elbowroom.cli.tables import new_table, print_table
@@ -333,6 +334,16 @@ class Predict(Verb):
             model_tables.print_predictions(result.model, result.name, predictions)
         if self.out is not None:
             click.echo(self.out)
+
+    def answer(self, result: PredictResult) -> Answer:
+        """What both sides lose, at worst where there are several predictions."""
+        from elbowroom.verbs import model_answers
+
+        if result.cases is not None:
+            return model_answers.cases_answer(result.cases)
+        if result.load is not None:
+            return model_answers.load_answer(result.model, result.load)
+        return model_answers.prediction_answer(result.model, result.situations or [])
 
 
 def _print_load(model: Model, name: str, prediction: LoadPrediction) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_list, print_wrapped
 from elbowroom.cli.options import FIGURE
 from elbowroom.cli.tables import new_table, print_table
@@ -208,6 +209,36 @@ class PredictStep(Verb):
         unit = "" if result.predicted is None else " (s)"
         _print_numbers(result.step, result.best, result.given, unit)
 
+    def answer(self, result: StepAnswer | list[Trial]) -> Answer:
+        """Whether overlapping pays, or how far the law is off the steps of the table."""
+        following = self.again(out="step.svg") if self.out is None else command_line("help", "overlap")
+        if isinstance(result, list):
+            means = deviations(result)
+            if not means:
+                return Answer(f"{len(result)} steps are predicted; none was measured.", TIMES, following)
+            off = {name: f"{of.of_measured:.1%}" for name, of in means.items()}
+            own, *others = off
+            return Answer(
+                f"The law of overlap is off by {off[own]} on average of {len(result)} steps.",
+                f"{'; '.join(f'{RIVAL_NAMES[name]}: {off[name]}' for name in others)}.",
+                following,
+            )
+        step = result.step
+        verdict, _, why = worth(step).partition(", because ")
+        ideal = step.fraction_of_ideal
+        share = "" if ideal is None else f"{number(ideal, 3)} of what ideal overlap would save is saved."
+        slower = f"Together the computation takes {number(step.comp_contended)} instead of "
+        slower += f"{number(step.t_comp)}, the communication {number(step.comm_contended)} instead of "
+        slower += f"{number(step.t_comm)}."
+        return Answer(
+            f"{verdict.rstrip('.')}.",
+            f"{why[:1].upper() + why[1:] if why else slower} {share}".strip(),
+            following,
+        )
+
+
+TIMES = "Errors need a column of measured times."
+
 
 def overlap(*, t_comp: float, t_comm: float, l_comp: float, l_comm: float) -> OverlappedStep:
     """A step that computes for `t_comp` and communicates for `t_comm`, each alone, in any one unit of time.
@@ -288,7 +319,6 @@ def _print_numbers(
             f"Fraction of ideal: {number(step.fraction_of_ideal, 3)} (1: nothing is lost, 0: overlapping "
             "saves nothing, below 0: it costs time)."
         )
-    print_wrapped(worth(step))
     for split, label in ((best, "Best split"), (chosen, "This split")):
         if split is not None:
             print_wrapped(

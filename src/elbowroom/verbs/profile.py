@@ -6,7 +6,6 @@ import contextlib
 import datetime
 import shutil
 import socket
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import msgspec
 
 from elbowroom import display
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_all, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.cli.tables import new_table, print_table
@@ -26,7 +26,7 @@ from elbowroom.launch.nic import NicSettings, emulated
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.launch.recorder import RecordedCommand
 from elbowroom.machine.identity import read_host
-from elbowroom.quantities import number
+from elbowroom.quantities import number, plural
 from elbowroom.verbs.declaration import (
     Verb,
     argument,
@@ -172,15 +172,33 @@ class RecordProfile(Verb):
         """On stderr: stdout is the program's."""
         document = result.document
         mpi = f", {document.mpi}" if document.mpi else ""
-        with contextlib.redirect_stdout(sys.stderr):
-            print_wrapped(
-                f"{result.directory}: {number(document.seconds, 3)} s, {document.ranks} ranks, "
-                f"{document.calls} calls{mpi}",
-                style="bold",
-            )
-            print_all(document.notes, style="yellow")
-            if document.exit_code:
-                print_wrapped(f"The program ended with exit code {document.exit_code}.", style="bold yellow")
+        print_wrapped(
+            f"{result.directory}: {number(document.seconds, 3)} s, {document.ranks} ranks, "
+            f"{document.calls} calls{mpi}",
+            style="bold",
+        )
+        print_all(document.notes, style="yellow")
+
+    def answer(self, result: Profiled) -> Answer:
+        """What was profiled, whether all of it, and the diagnosis of it."""
+        document = result.document
+        failed = f" The program ended with exit code {document.exit_code}." if document.exit_code else ""
+        if not document.ranks:
+            where = command_line("help", "profile")
+            return Answer(f"Nothing was profiled.{failed}", " ".join(document.notes[:1]), where, "yellow")
+        kept = f"{document.lost} of its records were lost" if document.lost else "no record was lost"
+        partial = f", and {plural(len(document.partial), 'rank')} never ended MPI" if document.partial else ""
+        return Answer(
+            f"{plural(document.ranks, 'rank')} made {document.calls} MPI calls in "
+            f"{number(document.seconds, 3)} s.{failed}",
+            f"The profile is in {result.directory}; {kept}{partial}.",
+            command_line("diagnose", "--profile", result.directory),
+            "yellow" if document.exit_code else "",
+        )
+
+    def stdout_is_taken(self) -> bool:
+        """By the program."""
+        return True
 
     def exit_code(self, result: Profiled) -> int:
         return result.document.exit_code
@@ -339,9 +357,9 @@ class ShowProfile(Verb):
 
     def print(self, result: ShownProfile) -> None:
         """Sentences with notes, then a line for each node."""
-        for sentence, notes in result.sentences():
-            print_wrapped(sentence)
-            print_all(notes, style="yellow")
+        sentences = result.sentences()
+        print_all((note for _, notes in sentences for note in notes), style="yellow")
+        print_all(sentence for sentence, _ in sentences[2:])
         columns, rows = result.table()
         first, *others = (name.replace(" (", "\n(") for name in columns)
         table = new_table(first, *(f">{name}" for name in others))
@@ -350,6 +368,11 @@ class ShowProfile(Verb):
         print_table(table)
         if self.out is not None:
             print_wrapped(f"written: {self.out}")
+
+    def answer(self, result: ShownProfile) -> Answer:
+        """What the ranks did, and how much of it overlapped."""
+        (first, _), (overlap, _), *_ = result.sentences()
+        return Answer(first, overlap, command_line("diagnose", "--profile", self.directory))
 
 
 show_profile = function_of(ShowProfile, "show_profile")

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
-from elbowroom.quantities import percent, short_time
+from elbowroom.quantities import percent, percent_span, short_time
 from elbowroom.verbs.declaration import Verb, argument, function_of, included, option
 from elbowroom.verbs.run_options import ProfiledProgram
 
 if TYPE_CHECKING:
     from elbowroom.advise.what_if import ChangeEffect, WhatIf
+    from elbowroom.stats.interval import Interval
     from elbowroom.verbs.model_file import Model
 
 
@@ -119,8 +121,32 @@ class PredictChanges(Verb):
             if change.reason:
                 print_wrapped(f"n/a, {change.name}: {change.reason}")
 
+    def answer(self, result: WhatIf) -> Answer:
+        """The change that gains most, and how much of the time it can act on."""
+        known = [(change.change.value, change) for change in result.changes if change.change is not None]
+        why = (
+            f"A rank of {result.node} computes {short_time(result.computation_s)} and is "
+            f"{short_time(result.network_s)} on the network, {short_time(result.both_s)} of that at once."
+        )
+        following = command_line("diagnose", "--profile", self.directory, "--model", result.model)
+        if not known:
+            return Answer("None of the changes can be predicted.", why, following)
+        best = min(known, key=lambda item: item[0])[1]
+        change = best.change
+        assert change is not None
+        if change.value >= 0:
+            text = f"No change gains: {best.name} costs least, {percent_span(*_ends(change))} more time."
+            return Answer(text, why, following)
+        sure = "" if change.high < 0 else "; that is not sure"
+        gain = percent_span(-change.value, -change.high, -change.low)
+        return Answer(f"The best change is {best.name}: it saves {gain} of the time{sure}.", why, following)
+
 
 predict_changes = function_of(PredictChanges, "predict_changes")
+
+
+def _ends(interval: Interval) -> tuple[float, float, float]:
+    return interval.value, interval.low, interval.high
 
 
 def _row(change: ChangeEffect) -> tuple[str, str, str]:

@@ -57,12 +57,12 @@ class ShowRun(Verb):
         else:
             run_tables.print_run(result)
 
-    def answer(self, result: Run | LoggedTables) -> Answer | None:
-        """That of the run; tables of logs have none of their own."""
-        from elbowroom.verbs.import_files import LoggedTables
+    def answer(self, result: Run | LoggedTables) -> Answer:
+        """That of the run, or what the tables of logs hold."""
+        from elbowroom.verbs.import_files import LoggedTables, tables_answer
         from elbowroom.verbs.run_answer import run_answer
 
-        return None if isinstance(result, LoggedTables) else run_answer(result)
+        return tables_answer(result) if isinstance(result, LoggedTables) else run_answer(result)
 
     def trusted(self, result: Run | LoggedTables) -> bool:
         """Whatever the run says, it was shown."""

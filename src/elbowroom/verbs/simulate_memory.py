@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.options import FIGURE
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.draw import files
 from elbowroom.errors import UsageError
 from elbowroom.models.load import Computing, Copy, Direction, Load, Messages, check_load
-from elbowroom.quantities import format_size, number, parse_cores, parse_sizes
+from elbowroom.quantities import format_size, number, parse_cores, parse_sizes, percent
 from elbowroom.verbs.declaration import Verb, function_of, option
 from elbowroom.verbs.model_tables import shape_line
 from elbowroom.verbs.run_options import out_option
@@ -163,11 +164,30 @@ class Simulate(Verb):
                 f"Computations on node {curve.comp_node}, {messages} on node {curve.comm_node}", style="bold"
             )
             _print_curve(curve)
-            print_wrapped(f"Loses first: {who(onset, curve)}.")
-            print_wrapped(f"Most in use there: {onset.station}, {onset.use:.0%} of the time.")
+            if len(result.curves) > 1:
+                print_wrapped(f"Loses first: {who(onset, curve)}.")
+                print_wrapped(f"Most in use there: {onset.station}, {onset.use:.0%} of the time.")
         if self.out is not None:
             print()
             print_wrapped(f"figure: {self.out}")
+
+    def answer(self, result: Simulated) -> Answer:
+        """Who loses first, at which station, and how much at worst; the same node answers any plan."""
+        from elbowroom.virtual.simulated import who
+
+        curve, onset = max(
+            zip(result.curves, result.findings, strict=True),
+            key=lambda item: -min(item[1].comp_least, item[1].comm_least),
+        )
+        losses = (1 - min(1.0, onset.comp_least), 1 - min(1.0, onset.comm_least))
+        first = who(onset, curve)
+        first = f"{first[:1].upper()}{first[1:]}" if onset.first == "nobody" else f"Loses first: {first}"
+        return Answer(
+            f"{first}; at worst the computation loses {percent(losses[0], digits=0)}, "
+            f"the communication {percent(losses[1], digits=0)}.",
+            f"Most in use there is {onset.station}: {onset.use:.0%} of the time.",
+            command_line("run", "model", "--machine", f"{self.machine.partition(':')[0]}:requests"),
+        )
 
 
 simulate = function_of(Simulate)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import chatter, print_all, print_wrapped
 from elbowroom.cli.options import REPEAT, completion
 from elbowroom.cli.tables import new_table, print_table
@@ -133,6 +134,24 @@ class StudyPaper(Verb):
     def print(self, result: StudyDocument) -> None:
         _print_study(result)
 
+    def answer(self, result: StudyDocument) -> Answer:
+        """How many statements hold, and the first that does not."""
+        judged = [(exhibit, item) for exhibit in result.exhibits for item in exhibit.statements]
+        wrong = next((pair for pair in judged if pair[1].verdict == "refuted"), None)
+        right = next((pair for pair in judged if pair[1].verdict == "confirmed"), None)
+        shown = wrong or right
+        of_run = {run.name: run.folder for run in result.runs if run.folder}
+        folder = next((of_run[name] for name in (shown[0].runs if shown else ()) if name in of_run), "")
+        doubtful = next((run.folder for run in result.runs if run.doubt and run.folder), "")
+        following = command_line("study", "--resume", result.folder)
+        if not any(run.state == "failed" for run in result.runs) and (doubtful or folder):
+            following = command_line("show", doubtful or folder)
+        why = " ".join(warnings(result)[:1]) or "No statement could be judged here."
+        if shown:
+            exhibit, item = shown
+            why = f"{exhibit.label}, {item.verdict}: {item.text} {item.ours or item.why}".strip()
+        return Answer(headline(result), why, following, "yellow" if not result.trusted else "")
+
     def exit_code(self, result: StudyDocument) -> int:
         if any(run.state == "failed" for run in result.runs):
             return 1
@@ -145,7 +164,6 @@ study_plan = function_of(StudyPaper, "study_plan", dry_run=True, resume=None)
 
 def _print_study(done: StudyDocument) -> None:
     print_wrapped(done.paper, style="bold")
-    print_wrapped(headline(done))
     print_all(warnings(done))
     for exhibit in done.exhibits:
         print()

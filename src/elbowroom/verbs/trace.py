@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +11,7 @@ import click
 import msgspec
 
 from elbowroom import display
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import FIGURE, Output
 from elbowroom.draw.files import save_panels
@@ -17,7 +19,7 @@ from elbowroom.errors import UsageError
 from elbowroom.files import is_stdout, make_folder, write_atomically
 from elbowroom.launch import trace_reader
 from elbowroom.launch.trace_reader import Checked, Tell, read_check, read_stat
-from elbowroom.quantities import parse_time
+from elbowroom.quantities import number, parse_time, percent, plural
 from elbowroom.store.exporters import exporter_of
 from elbowroom.store.exporters import names as format_names
 from elbowroom.store.folder import refuse_existing
@@ -29,7 +31,6 @@ from elbowroom.verbs.run_options import split_list
 from elbowroom.verbs.trace_tables import (
     print_activity,
     print_check,
-    print_doubts,
     print_pairs,
     print_sentences,
     print_stat,
@@ -150,15 +151,45 @@ class MergeTrace(Verb):
         check = result.check
         time = time_text(check.duration_ns)
         print_wrapped(f"{check.kept} events of {check.ranks} ranks, {check.messages} messages, {time}")
-        if not result.trusted:
-            print_doubts(check.doubts or ("see below",))
         print_pairs(check)
         print_sentences(check.warnings)
         if not is_stdout(Path(result.file)):
             print(result.file)
 
+    def answer(self, result: MergeDocument) -> Answer:
+        """How much was merged, and how right its times are."""
+        check = result.check
+        return Answer(
+            f"{check.kept} events of {plural(check.ranks, 'rank')} were merged; "
+            f"{_trust(check.doubts, result.trusted)}.",
+            _certainty(check),
+            _following(self.directory, result.trusted),
+            "" if result.trusted else "yellow",
+        )
+
 
 merge_trace = function_of(MergeTrace, "merge_trace")
+
+
+def _trust(doubts: Sequence[str], trusted: bool) -> str:
+    if trusted:
+        return "its times can be trusted"
+    return f"its times cannot be trusted: {'; '.join(doubts) or 'see the warnings'}"
+
+
+def _certainty(check: TraceCheck) -> str:
+    """What bounds the error of the times."""
+    lost = f"{check.lost} events were lost" if check.lost else "No event was lost"
+    if check.worst_error_ns is None:
+        return f"{lost}; the clocks were not compared, so the error of the times is unknown."
+    comparisons = plural(check.sync_points, "comparison")
+    return (
+        f"{lost}; a time is wrong by at most {time_text(check.worst_error_ns)}, by {comparisons} of clocks."
+    )
+
+
+def _following(directory: Path | str, trusted: bool) -> str:
+    return command_line("trace", "overlap" if trusted else "sync", directory)
 
 
 def _moment(seconds: float | None, field: str) -> int | None:
@@ -198,6 +229,21 @@ class CountEvents(Verb):
         print_stat(result)
         if self.figure is not None:
             click.echo(f"figure: {self.figure}")
+
+    def answer(self, result: Stat) -> Answer:
+        """How many events there are, and the most frequent type of them."""
+        count = sum(one.events for one in result.types)
+        most = max(result.types, key=lambda one: one.events, default=None)
+        share = 0.0 if most is None or not count else most.events / count
+        return Answer(
+            f"{count} events of {plural(len(result.ranks), 'rank')} in "
+            f"{number(result.duration_ns / 1e9, 4)} s; {_trust(result.doubts, not result.doubts)}.",
+            "The trace is empty."
+            if most is None or not count
+            else f"Most frequent is {most.name}: {percent(share)} of all events, which fill the rings.",
+            command_line("trace", "check", self.directory),
+            "yellow" if result.doubts else "",
+        )
 
     def trusted(self, result: Stat) -> bool:
         return not result.doubts
@@ -291,6 +337,24 @@ class ShowActivity(Verb):
         for name in (*figures, *result.tables):
             click.echo(f"written: {name}")
 
+    def answer(self, result: TraceActivity) -> Answer:
+        """How busy the workers were, and what unequal shares of the work cost."""
+        shown = result.over_time
+        busy, uneven = shown.whole_utilisation, shown.whole_imbalance
+        time = time_text(shown.duration_ns)
+        return Answer(
+            f"No task was recorded, and {plural(shown.messages, 'message')}, in {time}."
+            if busy is None
+            else f"The workers spend {percent(busy)} of the time in {plural(shown.tasks, 'task')}, beside "
+            f"{plural(shown.messages, 'message')}, in {time}.",
+            "Record with the categories task and message to see workers."
+            if uneven is None
+            else f"The busiest of {plural(shown.workers, 'worker')} has {percent(uneven)} more work than the "
+            "mean.",
+            command_line("trace", "merge", self.directory, "-o", "timeline.html"),
+            "" if result.trusted else "yellow",
+        )
+
 
 trace_activity = function_of(ShowActivity, "trace_activity")
 
@@ -346,7 +410,18 @@ class CheckTrace(Verb):
         return result.check
 
     def print(self, result: Checked) -> None:
-        print_check(result.check, trusted=result.trusted)
+        print_check(result.check)
+
+    def answer(self, result: Checked) -> Answer:
+        """Whether the trace can be trusted, and what bounds the error of its times."""
+        check, trusted = result.check, result.trusted
+        trust = _trust(check.doubts, trusted)
+        return Answer(
+            f"{plural(check.events, 'event')} of {plural(check.ranks, 'rank')}: {trust}.",
+            _certainty(check),
+            _following(self.directory, trusted),
+            "green" if trusted else "yellow",
+        )
 
 
 check_trace = function_of(CheckTrace, "check_trace")
@@ -383,6 +458,26 @@ class CompareClocks(Verb):
         print_sync(result)
         if self.report is not None:
             click.echo(f"report: {self.report}")
+
+    def answer(self, result: Sync) -> Answer:
+        """How far the clocks are known."""
+        errors = [
+            segment.error_ns
+            for rank in result.ranks
+            for segment in rank.segments
+            if segment.error_ns is not None
+        ]
+        compared = sum(len(rank.points) for rank in result.ranks)
+        known = f"to {time_text(max(errors))}" if errors else "not at all"
+        return Answer(
+            f"The clocks of {plural(len(result.ranks), 'rank')} are known {known}; "
+            f"{_trust(result.doubts, not result.doubts)}.",
+            f"They were compared {plural(compared, 'time')}.",
+            command_line("trace", "overlap", self.directory)
+            if not result.doubts or self.report is not None
+            else self.again(report="clocks.html"),
+            "yellow" if result.doubts else "",
+        )
 
     def trusted(self, result: Sync) -> bool:
         return not result.doubts

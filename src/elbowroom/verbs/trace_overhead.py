@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elbowroom.cli.console import chatter, print_all, print_list, print_wrapped
+from elbowroom.cli.answer import Answer, command_line
+from elbowroom.cli.console import chatter, print_list, print_wrapped
 from elbowroom.cli.options import Output
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.draw.files import save_panels
@@ -18,7 +19,7 @@ from elbowroom.files import write_atomically
 from elbowroom.launch import build
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.launch.recorder import Adapter
-from elbowroom.quantities import number, parse_cores, parse_size, plural, span
+from elbowroom.quantities import number, parse_cores, parse_size, percent, percent_span, plural, span
 from elbowroom.verbs.declaration import (
     Options,
     Verb,
@@ -205,13 +206,29 @@ class MeasureOverhead(Verb):
             )
         print_table(table)
         print_wrapped("none: nothing preloaded. off: preloaded, every category off.")
-        for verdict in result.verdicts:
+        for verdict in result.verdicts if several else ():
             print()
             head = f"{plural(verdict.threads or 0, 'thread')}: " if several else ""
             print_wrapped(head + verdict.text, style=VERDICT_STYLES.get(verdict.state, "bold yellow"))
             print_list(verdict.advice, indent="  ")
         if self.out is not None:
             click.echo(f"figure: {self.out}")
+
+    def answer(self, result: Overhead) -> Answer:
+        """The verdict of the most threads, and what recording everything costs there."""
+        from elbowroom.trace.overhead import ALL
+
+        verdict = result.verdicts[-1]
+        cost = next((case.overhead for case in reversed(result.cases) if case.set == ALL), None)
+        costs = "unknown" if cost is None else percent_span(cost.value, cost.low, cost.high)
+        advice = verdict.advice or (f"The limit is {percent(result.limit)}.",)
+        categories = ("--categories", ",".join(verdict.categories)) if verdict.categories else ()
+        return Answer(
+            verdict.text,
+            f"Recording everything costs {costs}. {' '.join(advice[:1])}",
+            command_line("trace", "record", *categories, "--", *result.command),
+            VERDICT_STYLES.get(verdict.state, "yellow").removeprefix("bold "),
+        )
 
     def trusted(self, result: Overhead) -> bool:
         """Whether the machine was quiet enough to decide."""
@@ -289,7 +306,7 @@ class MeasureFlushes(Verb):
 
     def print(self, result: FlushCosts) -> None:
         """A line for each flush, then what they cost."""
-        from elbowroom.trace.flushes import flush_rows, flush_sentences
+        from elbowroom.trace.flushes import flush_rows
 
         table = new_table(
             ">run", ">metric", ">lost", ">flush at", ">took", "~thread", "~inside", ">others\nin tasks"
@@ -298,9 +315,20 @@ class MeasureFlushes(Verb):
             for row in flush_rows(place, run):
                 table.add_row(*row)
         print_table(table)
-        print_all(flush_sentences(result))
         if self.out is not None:
             click.echo(f"figure: {self.out}")
+
+    def answer(self, result: FlushCosts) -> Answer:
+        """What flushes cost, and the slowest run."""
+        from elbowroom.trace.flushes import flush_sentences
+
+        first, *others = flush_sentences(result)
+        return Answer(
+            first,
+            " ".join(others) or f"{plural(len(result.runs), 'run')} were compared.",
+            command_line("trace", "record", "--policy", "drain", "--", *result.command),
+            "" if result.cost is not None else "yellow",
+        )
 
     def trusted(self, result: FlushCosts) -> bool:
         return result.cost is not None

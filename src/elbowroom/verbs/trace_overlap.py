@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_wrapped, styled
 from elbowroom.cli.options import Output
 from elbowroom.cli.tables import ShownTable, new_table, print_table
@@ -18,7 +19,9 @@ from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.heartbeat import Wait
-from elbowroom.quantities import number, span
+from elbowroom.launch import trace_reader
+from elbowroom.launch.trace_reader import check_folder
+from elbowroom.quantities import number, percent, span
 from elbowroom.trace.documents import TraceCheck, decode
 from elbowroom.trace.overlap.comparison import compare_overlaps
 from elbowroom.trace.overlap.figures import overlap_figures, overlap_page
@@ -133,6 +136,18 @@ class ReportOverlap(Verb):
         if self.out is not None:
             click.echo(f"{_WRITTEN.get(Path(self.out).suffix.lower(), 'figure')}: {self.out}")
 
+    def answer(self, result: TraceOverlap | OverlapComparison) -> Answer:
+        """The verdict, and the time of a rank that it rests on."""
+        if self.compare:
+            both = (("first", result.first), ("second", result.second))  # type: ignore[union-attr]
+            why = " ".join(f"In the {name} trace: {_hidden(one)}" for name, one in both)
+            following = command_line("trace", "overlap", _names(self.files)[-1], "-o", "overlap.html")
+            return Answer(result.verdict, why, following, "" if self.trusted(result) else "yellow")
+        page = command_line("trace", "overlap", *_names(self.files), "-o", "overlap.html")
+        following = page if self.out is None else command_line("help", "trace-overlap")
+        why = _hidden(result)  # type: ignore[arg-type]
+        return Answer(result.verdict, why, following, "" if self.trusted(result) else "yellow")
+
     def trusted(self, result: TraceOverlap | OverlapComparison) -> bool:
         """Whether no trace has a doubt."""
         if self.compare:
@@ -188,7 +203,6 @@ def _names(files: Sequence[str | Path] | str | Path) -> list[str]:
 
 def _traces(path: Path, scratch: Path) -> list[TraceFile]:
     """What is to be read of a file, a folder or an archive; all are known before the first is read."""
-    from elbowroom.launch.trace_reader import check_folder
     from elbowroom.trace.overlap.formats import traces_in
 
     traces = traces_in(path, scratch)
@@ -199,7 +213,6 @@ def _traces(path: Path, scratch: Path) -> list[TraceFile]:
 
 
 def _fast_reader(trace: TraceFile) -> FastReader | None:
-    from elbowroom.launch import trace_reader
 
     if trace.format == "perfetto":
         return trace_reader.perfetto_reader()
@@ -207,7 +220,6 @@ def _fast_reader(trace: TraceFile) -> FastReader | None:
 
 
 def _read(trace: TraceFile, fast: FastReader | None) -> Events:
-    from elbowroom.launch import trace_reader
     from elbowroom.trace.overlap.chrome import read_json, read_perfetto
     from elbowroom.trace.overlap.otf2 import read_otf2
     from elbowroom.trace.overlap.own import read_columns, read_parquet
@@ -234,7 +246,6 @@ def _read(trace: TraceFile, fast: FastReader | None) -> Events:
 
 def _print(overlap: TraceOverlap) -> None:
     print_wrapped(overlap.counts)
-    print_wrapped(overlap.verdict, style="bold")
     print()
     print_table(_times(overlap))
     print()
@@ -254,6 +265,16 @@ def _print(overlap: TraceOverlap) -> None:
         print_wrapped(f"note: {text}")
     for text in overlap.doubts:
         print_wrapped(f"partial: {text}", style="bold yellow")
+
+
+def _hidden(overlap: TraceOverlap) -> str:
+    """How much of the communication is hidden, and what is not."""
+    per = overlap.steps or 1
+    when = "in a step" if overlap.steps else "in all"
+    return (
+        f"{percent(overlap.hidden_share)} of {duration(overlap.comm_s / per)} of {overlap.hidden_kind} is "
+        f"hidden {when}, and {duration(overlap.exposed_s / per)} is exposed."
+    )
 
 
 def _times(overlap: TraceOverlap) -> ShownTable:
@@ -284,8 +305,6 @@ def _slowdown(one: object) -> tuple[str, str]:
 
 
 def _print_comparison(compared: OverlapComparison) -> None:
-    print_wrapped(compared.verdict, style="bold")
-    print()
     table = new_table("~computation", "~beside", ">first", ">second", ">ratio", "interval")
     for one in compared.classes[:MOST_ROWS]:
         ratio = one.ratio

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import secrets
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +13,7 @@ from typing import IO
 import msgspec
 
 from elbowroom import display
+from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_all, print_wrapped
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
@@ -22,7 +21,7 @@ from elbowroom.files import make_folder
 from elbowroom.launch import build, recorder, trace_reader
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.launch.recorder import ADAPTERS, CLOCKS, POLICIES, Adapter, Policy, RecordedCommand, TraceClock
-from elbowroom.quantities import number, parse_size, parse_time, rounded_size
+from elbowroom.quantities import number, parse_size, parse_time, plural, rounded_size
 from elbowroom.trace.documents import Stat, TraceCheck
 from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, function_of, option
 from elbowroom.verbs.run_options import split_list
@@ -189,9 +188,31 @@ class RecordTrace(Verb):
         return prepared
 
     def print(self, result: RecordDocument) -> None:
-        """On stderr: stdout is the program's."""
-        with contextlib.redirect_stdout(sys.stderr):
-            _print(result)
+        """The jobs, with their ranks and categories."""
+        _print(result)
+
+    def answer(self, result: RecordDocument) -> Answer:
+        """How much was recorded, and what that took."""
+        failed = f" The program ended with exit code {result.exit_code}." if result.exit_code else ""
+        if not result.jobs:
+            where = command_line("help", "trace")
+            return Answer(f"Nothing was recorded.{failed}", " ".join(result.notes[:1]), where, "yellow")
+        job = result.jobs[0]
+        check = job.check
+        most = max((rank.overhead_ns or 0.0 for rank in job.stat.ranks), default=0.0)
+        lost = f"{check.lost} were lost" if check.lost else "none was lost"
+        doubts = f" Its times cannot be trusted: {'; '.join(check.doubts)}." if check.doubts else ""
+        return Answer(
+            f"{plural(check.events, 'event')} of {plural(check.ranks, 'rank')} were recorded in "
+            f"{number(result.seconds, 3)} s; {lost}.{failed}",
+            f"Recording took {time_text(most)} of a rank at most.{doubts}",
+            command_line("trace", "overlap", job.directory),
+            "yellow" if check.doubts or result.exit_code else "",
+        )
+
+    def stdout_is_taken(self) -> bool:
+        """By the program."""
+        return True
 
     def exit_code(self, result: RecordDocument) -> int:
         return result.exit_code
@@ -330,10 +351,6 @@ def _print(done: RecordDocument) -> None:
         _print_categories(job.stat)
         print_sentences(job.check.warnings)
     print_all(done.notes, style="yellow")
-    if done.exit_code:
-        print_wrapped(f"The program ended with exit code {done.exit_code}.", style="bold yellow")
-    if done.jobs:
-        print_wrapped(f"next: elbowroom trace merge {done.jobs[0].directory} -o timeline.html")
 
 
 def _print_ranks(stat: Stat, capacity: int) -> None:

@@ -25,7 +25,6 @@ def print_stat(stat: Stat) -> None:
     seconds = stat.duration_ns / 1e9
     types = [one for one in stat.types if one.events]
     print_wrapped(f"{all_events} events of {len(types)} types in {number(seconds, 4)} s", style="bold")
-    print_doubts(stat.doubts)
     print()
     table = new_table(
         "~type",
@@ -92,13 +91,8 @@ def print_activity(shown: ActivityOverTime, *, trusted: bool) -> None:
     print_table(table)
 
 
-def print_check(check: TraceCheck, *, trusted: bool) -> None:
+def print_check(check: TraceCheck) -> None:
     """Counts, pairs of ranks that are odd, and what is wrong."""
-    if trusted:
-        print_wrapped("It can be trusted.", style="bold green")
-    else:
-        print_doubts(check.doubts or ("see below",))
-    print()
     table = new_table("", ">", with_heads=False)
     for name, value in (
         ("ranks", str(check.ranks)),
@@ -134,12 +128,6 @@ def print_pairs(check: TraceCheck) -> None:
     print_table(table)
 
 
-def print_doubts(doubts: Sequence[str]) -> None:
-    """Why a trace cannot be trusted, if so."""
-    if doubts:
-        print_wrapped(f"Cannot be trusted: {'; '.join(doubts)}.", style="bold yellow")
-
-
 def print_sentences(sentences: Sequence[str]) -> None:
     """Warnings, the first of them."""
     if sentences:
@@ -151,7 +139,6 @@ def print_sentences(sentences: Sequence[str]) -> None:
 
 def print_sync(sync: Sync) -> None:
     """A line for each rank's clock."""
-    print_doubts(sync.doubts)
     table = new_table(
         ">rank", "host", ">compared", ">outliers", ">offset", ">drift\nppb", ">wrong by\nat most", "~"
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from elbowroom.advise.advice import Advice
 from elbowroom.advise.verification import Compared
+from elbowroom.cli.answer import Answer
 from elbowroom.cli.console import chatter
 from elbowroom.errors import UsageError
 from elbowroom.launch.planned_starts import PlannedStart
@@ -15,7 +16,7 @@ from elbowroom.measure import program_times, verify
 from elbowroom.measure.campaign import default_out
 from elbowroom.measure.prepared import Request, start_of
 from elbowroom.measure.source import choose
-from elbowroom.verbs.advise_tables import print_compared
+from elbowroom.verbs.advise_tables import compared_answer, print_compared
 from elbowroom.verbs.declaration import Verb, argument, function_of, included
 from elbowroom.verbs.model_file import Model, load_model
 from elbowroom.verbs.run_folder import Run
@@ -77,6 +78,9 @@ class VerifyAdvice(Verb):
 
     def print(self, result: Compared) -> None:
         print_compared(result)
+
+    def answer(self, result: Compared) -> Answer:
+        return compared_answer(result)
 
     def _time_program(self) -> Compared:
         if self.virtual.machine is not None:

@@ -19,6 +19,7 @@ from elbowroom.schedule import measured
 from elbowroom.schedule.matrix import parse_half, parse_matrix
 from elbowroom.schedule.measured import MeasuredMatrix
 from made_profiles import MS, MadeJob
+from texts import widest
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +70,7 @@ def test_the_table_fits_a_terminal_and_progress_goes_to_stderr(
     apps = applications(tmp_path, **{f"application-{number}": command for number in range(3)})
     code, out, err = measure(capfd, apps, "-o", str(tmp_path / "m"), "--repeat", "1")
     assert code == 0
-    assert max(map(len, out.splitlines())) <= 80
+    assert widest(out) <= 80
     assert "half, alone" in out
     assert "one repetition" in out
     assert "12 of 12 repetitions" in err

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from elbowroom import cli
+from texts import widest
 
 HENRI = ("predict", "henri", "--cores", "17", "--comp-node", "0", "--comm-node", "0")
 FILE = "[[computing]]\nsocket = 0\nnode = 0\ncount = 17\n[messages]\nnode = 0\n"
@@ -20,7 +21,7 @@ def test_a_load_is_printed_with_both_sides(capfd: pytest.CaptureFixture[str]) ->
     assert "17 cores of socket 0 computing on data of node 0; messages of 64 MB into node 0" in " ".join(
         out.split()
     )
-    assert max(len(line) for line in out.splitlines()) <= 80
+    assert widest(out) <= 80
 
 
 def test_a_file_says_the_same_as_options(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,7 @@ def test_the_command_prints_a_row_for_each_number_of_cores(capsys: pytest.Captur
     assert cli.run(["simulate-memory", "--machine", "henri", "--cores", "1,18", "--comp-node", "1"]) == 0
     text = capsys.readouterr().out
     assert "Computations on node 1, one endless message on node 0" in text
-    assert "Loses first: neither side loses more than 5% with up to 18 cores." in text
+    assert "Neither side loses more than 5% with up to 18 cores; at worst" in text
 
 
 def test_its_json_says_what_the_python_interface_says(capsys: pytest.CaptureFixture[str]) -> None:
