@@ -134,6 +134,9 @@ class Diagnose(Verb):
         """The advice with its first reason, or what was measured of it."""
         if result.verified is not None:
             return compared_answer(result.verified)
+        if result.advice is None or result.model is None:
+            why = " ".join(result.notes[:1]) or "There is no model of this machine that can be trusted."
+            return Answer(f"No advice. {steps_sentence(result)}", why, self._again(result.profile), "yellow")
         if result.job_file is not None:
             return advice_answer(result.advice, result.model, result.job_file)
         page = f"{result.profile.rstrip('/')}.html"

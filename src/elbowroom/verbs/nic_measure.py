@@ -123,9 +123,7 @@ class CalibrateNic(Verb):
             return Answer(
                 "There is not a curve of a NIC: all ranks are on one node.",
                 f"{plural(best.senders, 'sender')} in the node move {number(best.bandwidth)} MB/s at most.",
-                command_line(
-                    "profile", "calibrate", "--nic", "1GB/s", "--ranks-per-node", 1, "-o", "nic.json"
-                ),
+                command_line("nic", "measure", "--nic", "1GB/s", "--ranks-per-node", 1, "-o", "nic.json"),
                 "yellow",
             )
         best = max(between, key=lambda row: row.bandwidth)
