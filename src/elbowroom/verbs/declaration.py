@@ -377,9 +377,9 @@ class Verb(Options):
         """How the text for people ends: verdict, reason and next command; None for commands that convert."""
         return None
 
-    def stdout_is_taken(self) -> bool:
-        """Whether stdout belongs to a program or to a file that is written there; then text and document
-        go to stderr.
+    def stdout_is_taken(self, as_json: bool) -> bool:
+        """Whether stdout belongs to a program or to a file that is written there; then the text (the document
+        if `as_json`) goes to stderr.
         """
         return False
 
@@ -457,7 +457,8 @@ class Verb(Options):
 
     def show(self, result: Any, as_json: bool) -> int:
         """Prints the document, or the text of the result and its answer; returns the exit code."""
-        with contextlib.redirect_stdout(sys.stderr) if self.stdout_is_taken() else contextlib.nullcontext():
+        taken = self.stdout_is_taken(as_json)
+        with contextlib.redirect_stdout(sys.stderr) if taken else contextlib.nullcontext():
             if as_json:
                 print_json(self.document(result))
                 return self.exit_code(result)

@@ -196,9 +196,9 @@ class RecordProfile(Verb):
             "yellow" if document.exit_code else "",
         )
 
-    def stdout_is_taken(self) -> bool:
-        """By the program."""
-        return True
+    def stdout_is_taken(self, as_json: bool) -> bool:
+        """By the program, whose output goes to stderr beside a document."""
+        return not as_json
 
     def exit_code(self, result: Profiled) -> int:
         return result.document.exit_code

@@ -142,7 +142,7 @@ class MergeTrace(Verb):
                 hint="give an earlier time",
             )
 
-    def stdout_is_taken(self) -> bool:
+    def stdout_is_taken(self, as_json: bool) -> bool:
         """By the merged trace, where it is written there."""
         return is_stdout(Path(self.out))
 

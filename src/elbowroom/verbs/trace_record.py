@@ -210,9 +210,9 @@ class RecordTrace(Verb):
             "yellow" if check.doubts or result.exit_code else "",
         )
 
-    def stdout_is_taken(self) -> bool:
-        """By the program."""
-        return True
+    def stdout_is_taken(self, as_json: bool) -> bool:
+        """By the program, whose output goes to stderr beside a document."""
+        return not as_json
 
     def exit_code(self, result: RecordDocument) -> int:
         return result.exit_code
