@@ -53,8 +53,10 @@ class BenchBroadcasts(Verb):
     has_tables = True
     saves = True
 
-    ranks: int | None = option("Default: one for each core, 2 at least.", "N", type=click.IntRange(min=2))
-    sizes: tuple[int, ...] = option("Bytes of the data.", "S,S", default="4B,64KiB,1MiB", positional=True)
+    ranks: int | None = option(
+        "Number of ranks; default: one per core, at least 2.", "N", type=click.IntRange(min=2)
+    )
+    sizes: tuple[int, ...] = option("Size of the data.", "S,S", default="4B,64KiB,1MiB", positional=True)
     recipients: tuple[int, ...] | None = option(
         "How many ranks receive: 1,3,7; default: all but the root.", "LIST", parse=parse_cores
     )
@@ -66,7 +68,7 @@ class BenchBroadcasts(Verb):
         positional=True,
     )
     segment: int | None = option("Segments that ranks forward one by one; default: whole.", "SIZE")
-    repeat: int = option("Repetitions.", "N", default=15, type=REPEAT)
+    repeat: int = option("Number of repetitions.", "N", default=15, type=REPEAT)
     rising: bool = option("Priorities rise with the rank (thesis, Fig. 4.5).")
     launching: Launching = included(Launching, own={"launcher": launcher_help()})
     out: Path | str | None = out_option(FIGURE, "Draw latency and bandwidth: .svg or .png.")

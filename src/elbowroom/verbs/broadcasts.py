@@ -95,7 +95,7 @@ class SimulateBroadcast(Verb):
 
     recipients: int | None = option("Ranks that receive; default: 38.")
     nodes: int | None = option("The same, with the root among them.")
-    size: int = option("Bytes of the data.", "SIZE", default="429KiB")
+    size: int = option("Size of the data.", "SIZE", default="429KiB")
     links: NetworkOptions = included(NetworkOptions)
     network: Path | str | None = option(
         "Bandwidth, latency and overhead, from a file that `broadcast tune -o` wrote."
@@ -278,7 +278,7 @@ def _parse_counts(text: str, field: str) -> tuple[int, ...]:
 
 
 class TuneBroadcasts(Verb):
-    """Find the tree, segment and window with the least predicted time.
+    """Find the tree, segment and window with the shortest predicted time.
 
     By a model of the network (`elbowroom help broadcast`), which `auto` uses, too. Its parameters are given,
     or fitted to measured broadcasts.

@@ -96,7 +96,9 @@ class Calibrate(Verb):
         default="3.0",
     )
     out: Path | str | None = out_option(
-        Output(".json", bare=True), "Default: models/NAME.json in the run folder.", "M.json"
+        Output(".json", bare=True),
+        "Model file to write; default: models/NAME.json in the run folder.",
+        "M.json",
     )
     run: str | None = option(
         "Folder of the run; default runs/calibrate-DATE. Never overwritten.",

@@ -50,7 +50,7 @@ def _parse_apart(text: str, _field: str) -> tuple[Pair, ...]:
 
 
 class Schedule(Verb):
-    """Find the best pairs of applications, or the plan of jobs of the least node-hours.
+    """Find the best pairs of applications, or the plan of jobs with the fewest node-hours.
 
     Without JOBS.toml, each application of the matrix is paired with another one. With it, jobs share nodes
     where that takes fewer node-hours than exclusive nodes and all constraints are met.

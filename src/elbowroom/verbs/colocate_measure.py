@@ -71,7 +71,7 @@ class PlannedRuns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeasurePairs(Verb):
-    """Measure what applications cost each other on shared nodes.
+    """Measure how much applications slow each other down on shared nodes.
 
     Runs each one alone on all cores, alone on half of the cores of twice the nodes, and beside each one,
     itself included. Exit code 3 means that the runs differ too much to be trusted.
@@ -84,12 +84,12 @@ class MeasurePairs(Verb):
     out: Path | str | None = option(
         "New folder for the times and the matrix.", "FOLDER", spelled="-o --out", positional=True
     )
-    repetitions: int = option("Repetitions.", "N", spelled="--repeat", default=3, type=REPEAT)
+    repetitions: int = option("Number of repetitions.", "N", spelled="--repeat", default=3, type=REPEAT)
     resume: bool = option("Continue a measurement that was stopped, in FOLDER.")
     dry_run: bool = dry_run_option("Print the commands and how many runs; start nothing.")
     timeout: float | None = timeout_option("Time limit of a run, or of two that run together; default: none.")
     seed: int = option("Seed of the order and of the starts.", default=1, type=click.IntRange(min=0))
-    curve: Path | str | None = option("NIC of the forecast, by `nic measure -o`.")
+    curve: Path | str | None = option("NIC of the forecast: a file that `nic measure -o` wrote.")
     tell: Callable[[str], object] = chatter
 
     def do(self) -> MeasuredMatrix:
@@ -282,7 +282,7 @@ _RUN = "elbowroom run model --kernels triad"
 
 
 class CalibrateForJobs(Verb):
-    """Fit the machine's model for `predict --model`.
+    """Fit a model of the machine for `colocate predict --model`.
 
     RUN is a run of the plan `model` on this machine. Also measures what 1 to all cores get from memory at
     several arithmetic intensities: jobs that share a node compute on more cores than RUN did.
@@ -291,10 +291,10 @@ class CalibrateForJobs(Verb):
     name = "colocate fit"
 
     run: Run | Path | str = argument(metavar="RUN")
-    repeat: int = option("Repetitions.", "N", default=5, type=REPEAT)
+    repeat: int = option("Number of repetitions.", "N", default=5, type=REPEAT)
     launching: Launching = included(Launching, only=("mpi",))
     out: Path | str | None = out_option(
-        Output(".json"), "Default: in the run folder.", "M.json", positional=True
+        Output(".json"), "Model file to write; default: in the run folder.", "M.json", positional=True
     )
     dry_run: bool = dry_run_option()
     seconds: float = SECONDS

@@ -70,7 +70,7 @@ class ForecastDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PredictColocation(Verb):
-    """Predict what jobs cost each other on shared nodes, from profiles of each alone.
+    """Predict how much jobs slow each other down on shared nodes, from a profile of each alone.
 
     Replays each pair on one NIC per node, at random offsets. No pair is run. With --model both also share the
     node's memory and last-level cache; without counters state what the jobs do there.
@@ -82,7 +82,7 @@ class PredictColocation(Verb):
 
     profiles: Sequence[str | Path] = argument(nargs=-1, metavar="PROFILE...")
     half: bool = option("Each job has half of its ranks on a node, on twice the nodes.")
-    curve: str | Path | None = option("NIC by `nic measure -o`; default: from the profiles.")
+    curve: str | Path | None = option("NIC: a file that `nic measure -o` wrote; default: from the profiles.")
     model: Model | str | Path | None = option(
         "FLOW model of the machine, for memory and last-level cache.", "M.json"
     )
@@ -92,7 +92,9 @@ class PredictColocation(Verb):
     )
     llc: int | str | None = option("Last-level cache that jobs share; default: the profiled host's.", "SIZE")
     seed: int = option("Seed of the offsets.", default=0, type=click.IntRange(min=0))
-    out: str | Path | None = out_option(Output(".csv"), "Write it for `schedule --matrix`.", "M.csv")
+    out: str | Path | None = out_option(
+        Output(".csv"), "Write the matrix for `colocate schedule --matrix`.", "M.csv"
+    )
     offsets: int = 32
 
     def do(self) -> ForecastDocument:

@@ -60,7 +60,7 @@ class Diagnose(Verb):
         "TIME",
         default="2min",
     )
-    curve: str | None = option("NIC by `nic measure -o`; default: from the profile.", "FILE")
+    curve: str | None = option("NIC: a file that `nic measure -o` wrote; default: from the profile.", "FILE")
     program: ProfiledProgram = included(ProfiledProgram)
     mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")
     dry_run: bool = dry_run_option()

@@ -46,14 +46,16 @@ class Factorize(Verb):
 
     name = "broadcast factorize"
 
-    task: Literal["cholesky", "qr"] = option(default="cholesky", type=click.Choice(["cholesky", "qr"]))
+    task: Literal["cholesky", "qr"] = option(
+        "Factorization to simulate.", default="cholesky", type=click.Choice(["cholesky", "qr"])
+    )
     tile_rows: int = option("Rows of tiles.", default=40, formerly="--rows")
     tile_columns: int | None = option(
         "With --task qr: columns of tiles; default: as many as rows.", formerly="--columns"
     )
     block: int | None = option("Rows of a tile; default: 320, or as in --times.")
     grid: str = option("Processes in rows and columns.", "PxQ", default="4x4")
-    workers: int = option("Cores of a process.", default=8)
+    workers: int = option("Cores per process.", default=8)
     times: Path | str | None = option(
         "Times of the kernels (factorizations-inline times); default: measured."
     )
@@ -62,7 +64,7 @@ class Factorize(Verb):
     segment: int | None = option(SEGMENTS, "SIZE")
     priorities: bool = option("Give all tasks the same priority.", spelled="--no-priorities", default=True)
     early: bool = option(
-        "Readers start when their data are forwarded.", spelled="--wait-released", default=True
+        "Start readers only after their data have been forwarded.", spelled="--wait-released", default=True
     )
     dry_run: bool = dry_run_option()
 

@@ -41,7 +41,7 @@ class Fit(Verb):
     run: Run | Path | str | Sequence[Run | Path | str] = argument(metavar="RUN [RUN]...", nargs=-1)
     out: Path | str | None = out_option(
         Output(".json", bare=True),
-        "Default: models/NAME.json in the first run's folder.",
+        "Model file to write; default: models/NAME.json in the first run's folder.",
         "M.json",
         positional=True,
     )

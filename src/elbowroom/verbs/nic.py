@@ -15,7 +15,7 @@ from elbowroom.verbs.declaration import Options, Verb, command_argument, dry_run
 _RANKS, _NODES, _NAME = (
     "Ranks on each emulated node; default: 1.",
     "Emulated nodes of this job's ranks; default: 0,1,2 …",
-    "Jobs of the same name share the nodes; default: none does.",
+    "Jobs with the same name share the nodes; by default a job has its own.",
 )
 _MOST = click.IntRange(1, 1024)
 

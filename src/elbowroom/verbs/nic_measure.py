@@ -34,7 +34,7 @@ MOST_SIZE = 2**30
 
 
 class CalibrateNic(Verb):
-    """Measure what n senders of a node get together.
+    """Measure the bandwidth that n senders on a node share.
 
     To another node and inside the node, over sizes. Estimates of network time rest on it.
     """
@@ -45,12 +45,12 @@ class CalibrateNic(Verb):
 
     sizes: Sequence[int] = option("Message sizes.", "S,S", default="1KiB,16KiB,256KiB,4MiB", positional=True)
     ranks: int | None = option(
-        "Ranks on all nodes together; default: one for each core.", "N", type=click.IntRange(min=2)
+        "Number of ranks on all nodes; default: one per core.", "N", type=click.IntRange(min=2)
     )
     emulation: EmulatedNicOptions = included(EmulatedNicOptions)
-    repeat: int = option("Repetitions.", "N", default=5, type=REPEAT)
+    repeat: int = option("Number of repetitions.", "N", default=5, type=REPEAT)
     launching: Launching = included(Launching, own={"launcher": launcher_help()})
-    out: Path | str | None = out_option(Output(".json"), "Write it for `show --curve`.")
+    out: Path | str | None = out_option(Output(".json"), "Write the curve for `--curve`.")
     dry_run: bool = dry_run_option()
     seconds: float = 0.1
 

@@ -45,7 +45,7 @@ class CaseOptions(Options):
     """A case on an accelerator: a kernel and what moves data beside it."""
 
     gpu: Victim | None = option(
-        "Predict this kernel of the accelerator beside --mover.",
+        "Predict this accelerator kernel while --mover moves data.",
         type=click.Choice(["gemm", "triad", "chain"]),
     )
     mover: Mover | None = option(

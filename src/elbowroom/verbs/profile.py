@@ -94,7 +94,9 @@ class RecordProfile(Verb):
     out: Path | str = option(
         "New folder for the profile.", "P", spelled="-o --out", default="profile", positional=True
     )
-    records: int = option("Records that each process keeps, the latest (32 B each).", default=1 << 20)
+    records: int = option(
+        "Number of the latest records that each process keeps (32 B each).", default=1 << 20
+    )
     mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")
     emulated: NicOptions = included(NicOptions)
     dry_run: bool = dry_run_option()
@@ -330,7 +332,9 @@ class ShowProfile(Verb):
     saves = True
 
     directory: Path | str = argument(metavar="P")
-    curve: Path | str | None = option("NIC by `nic measure -o`; default: from the profile.", positional=True)
+    curve: Path | str | None = option(
+        "NIC: a file that `nic measure -o` wrote; default: from the profile.", positional=True
+    )
     out: Path | str | None = option(
         "Write a page (.html), figures (.svg, .png) or the network intervals (.parquet).",
         "FILE",

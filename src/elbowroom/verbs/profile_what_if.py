@@ -46,7 +46,7 @@ class PredictChanges(Verb):
             "comm_node": {"help": "Present NUMA node of the message buffers."},
         },
     )
-    curve: Path | str | None = option("NIC by `nic measure -o`; default: from the profile.")
+    curve: Path | str | None = option("NIC: a file that `nic measure -o` wrote; default: from the profile.")
 
     def do(self) -> WhatIf:
         """How the time of a profiled program changes with `fewer_cores` computing cores less (default 1),

@@ -56,7 +56,7 @@ class WriteReport(_WriteFiles):
 
     runs: tuple[str, ...] = argument(metavar="RUN [RUN]...", nargs=-1)
     out: str | None = out_option(
-        Output(".html", ".htm", bare=True), "Default: report.html in the run folder."
+        Output(".html", ".htm", bare=True), "File to write; default: report.html in the run folder."
     )
     models: tuple[str, ...] = option(
         "Show this model; may be repeated; default: the models in the run folder.",

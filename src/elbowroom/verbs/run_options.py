@@ -142,7 +142,7 @@ class PlanChanges(Options):
     comm_node: int | None = option("NUMA node of the message buffers.", "NODE")
     sizes: tuple[int, ...] | None = option("Message sizes: 4,64KiB,64MB (MB = 1e6 B, MiB = 2^20 B).", "S,S")
     nodes: str | None = option("Numbers of nodes of a simulated cluster: 4,8,16.", "N,N")
-    repeat: int | None = option("Repetitions of each point.", "N", type=REPEAT)
+    repeat: int | None = option("Number of repetitions of each point.", "N", type=REPEAT)
     starts: int | None = option("Start the program anew K times, each with its share of N.", "K", type=REPEAT)
     budget: float | None = option(
         "Time from the command to the report, without building: 60s, 2min. The most informative points "

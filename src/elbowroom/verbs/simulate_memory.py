@@ -55,7 +55,10 @@ class Simulate(Verb):
     saves = True
 
     machine: str = option(
-        "henri (see `machine list`), FILE.toml, FILE.xml.", "MACHINE", required=True, positional=True
+        "Virtual machine: henri (see `machine list`), FILE.toml, FILE.xml.",
+        "MACHINE",
+        required=True,
+        positional=True,
     )
     cores: Sequence[int] | str | None = option("Numbers of computing cores: 1-18; default: all.", "LIST")
     comp_node: int = option("NUMA node of the computation's data; default 0.", "NODE", default=0)

@@ -58,7 +58,7 @@ class StudyPaper(Verb):
     dry_run: bool = dry_run_option("Print what this machine can show and judge, and the time.")
     only: tuple[str, ...] = option("Only this figure or table: 'Fig. 4a'; may be repeated.", "LABEL")
     quick: bool = option("Few repetitions, short windows, fewer points.")
-    repeat: int | None = option("Repetitions of each point.", "N", type=REPEAT)
+    repeat: int | None = option("Number of repetitions of each point.", "N", type=REPEAT)
     starts: int | None = option(
         "Start each program anew K times, each with its share of N.", "K", type=REPEAT
     )

@@ -71,7 +71,7 @@ class MergeTrace(Verb):
 
     directory: Path | str = argument(metavar="DIR")
     out: Path | str = option(
-        "out.pftrace, .json, .otf2, .paje, .parquet, .html.",
+        "File to write: .pftrace, .json, .otf2, .paje, .parquet or .html.",
         "FILE",
         spelled="-o --out",
         type=Output(),

@@ -239,7 +239,7 @@ trace_overhead = function_of(MeasureOverhead, "trace_overhead")
 
 
 class MeasureFlushes(Verb):
-    """Measure what CMD loses in runs in which the recorder flushes its buffers to a file.
+    """Measure how much CMD slows down when the recorder flushes its buffers to a file.
 
     Runs with flushes, each at another time, alternate with runs without. Exit code 3 means that the cost is
     unknown.

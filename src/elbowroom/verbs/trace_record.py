@@ -99,7 +99,7 @@ class RecordTrace(Verb):
         "Core of the thread that drains the buffers.", spelled="--drain-core", formerly="--core"
     )
     sync_seconds: float | None = option(
-        "Compare the clocks again at a barrier after this time; 0: only at start and end; default: 10.",
+        "Compare the clocks again at a barrier after this time; 0: only at start and end; default: 10s.",
         "TIME",
         spelled="--sync",
         parse=parse_time,
