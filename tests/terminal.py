@@ -59,9 +59,9 @@ def on_terminal(
     folder: Path,
     env: Mapping[str, str] | None = None,
     columns: int = COLUMNS,
-    signals: Sequence[tuple[float, int]] = (),
+    stop: tuple[str, int] | None = None,
 ) -> Screen:
-    """Runs a command on a terminal of so many columns. `signals`: (seconds, number), sent to the command."""
+    """Runs a command on a terminal of so many columns. `stop`: a signal, sent when this is written."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     written: list[Written] = []
@@ -77,11 +77,8 @@ def on_terminal(
         start_new_session=True,
     )
     os.close(slave)
-    left = sorted(signals)
     try:
         while True:
-            if left and time.monotonic() - start >= left[0][0]:
-                process.send_signal(left.pop(0)[1])
             if not select.select([master], [], [], 0.05)[0]:
                 if process.poll() is not None:
                     break
@@ -93,6 +90,9 @@ def on_terminal(
             if not data:
                 break
             written.append(Written(time.monotonic() - start, data))
+            if stop is not None and stop[0].encode() in data:
+                process.send_signal(stop[1])
+                stop = None
         code = process.wait()
     finally:
         late = clock.end()

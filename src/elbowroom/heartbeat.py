@@ -124,12 +124,14 @@ class _LiveLine:
         self._silent = 0
         self._drawn = self._writing = False
         self._at_margin = True
-        self._last_line = self._since = 0.0
+        self._last_line = self._since = self._last_beat = 0.0
 
     def begin(self, wait: Wait) -> None:
         with self._lock:
             if all(other.fallback for other in self._waits):
                 self._last_line = self._since = time.monotonic()
+            if not self._waits:
+                self._last_beat = time.monotonic()
             self._waits.append(wait)
             if wait.share() is not None:
                 self.draw()
@@ -165,13 +167,14 @@ class _LiveLine:
             self._silent += more
 
     def _run(self, ended: threading.Event) -> None:
-        signal.pthread_sigmask(
-            signal.SIG_BLOCK, signal.valid_signals()
-        )  # they interrupt what the main thread waits for
-        while not ended.wait(BEAT if is_live() else min(BEAT, PERIOD / 2)):
+        # Signals interrupt what the main thread waits for.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        # A thread that was ended for a fork leaves the time of its last beat to the next one.
+        while not ended.wait(max(0.0, min(BEAT, PERIOD / 2) - (time.monotonic() - self._last_beat))):
             with self._lock:
                 if ended.is_set():
                     return
+                self._last_beat = time.monotonic()
                 if is_live():
                     self.draw()
                 elif not self._silent and self.is_due() and (text := self._text()):

@@ -8,7 +8,6 @@ message, hint}}.
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 import sys
 from contextlib import suppress
@@ -17,7 +16,7 @@ import click
 
 from elbowroom import heartbeat
 from elbowroom.cli import console
-from elbowroom.cli.commands import group
+from elbowroom.cli.commands import GROUPS, group
 from elbowroom.cli.options import usage_error
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.signals import ends_as_interrupt
@@ -60,7 +59,7 @@ def run(words: list[str]) -> int:
 
 def _name(words: list[str]) -> str:
     """The command as it is called where nothing else is said of what takes long."""
-    return " ".join(("elbowroom", *itertools.takewhile(str.isalpha, words[:2])))
+    return " ".join(("elbowroom", *words[: 2 if words[:1] and words[0] in GROUPS else 1]))
 
 
 def _unexpected(error: Exception) -> ElbowroomError:

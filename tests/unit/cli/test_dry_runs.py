@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
+from cli_commands import every_command
 from elbowroom import cli
-from elbowroom.cli.commands import group
 from elbowroom.errors import MachineError
 from elbowroom.launch import native, recorder
 from elbowroom.launch.mpi import find_mpi
@@ -33,14 +31,6 @@ WITHOUT = {
     "trace sync": "reads", "trace overlap": "reads",
 }  # fmt: skip
 """Commands that neither measure nor run a program of the user, and what they do instead."""
-
-
-def every_command() -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from ((f"{name} {inner}", found) for inner, found in command.commands.items())
-        else:
-            yield name, command
 
 
 def test_every_command_that_measures_or_runs_a_program_has_a_dry_run() -> None:
