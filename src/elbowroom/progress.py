@@ -12,7 +12,7 @@ from collections.abc import Callable
 from elbowroom import heartbeat
 from elbowroom.quantities import duration, percent
 
-TRUST = 0.2
+TRUST = 0.4
 """An estimate counts as if this share of the work had been seen to take as long as estimated."""
 SLACK = 0.1
 """The end that is shown moves later by at most this share of all the time, unless a sentence says so."""
@@ -66,9 +66,9 @@ class TimeLeft:
         latest = self._earliest + SLACK * (self._earliest - self._start)
         times, more = UNFORESEEN
         if now + predicted > latest or predicted > max(times * self._left, self._left + more):
-            before, self._left = self._left, CAUTION * predicted
+            before, self._left = self._earliest, CAUTION * predicted
             self._earliest = now + self._left
-            return self._left, max(0.0, self._left - before)
+            return self._left, self._earliest - before
         self._left = min(self._left, predicted)
         self._earliest = min(self._earliest, now + self._left)
         return self._left, 0.0

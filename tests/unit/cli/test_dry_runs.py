@@ -19,7 +19,7 @@ from elbowroom.profile import rank_file as f
 from made_profiles import MS, Row, write_profile
 
 WITHOUT = {
-    "doctor": "looks at the machine for a second",
+    "doctor": "looks at the machine for a second", "tour": "runs other commands on a virtual machine",
     "show": "reads", "compare": "reads", "report": "reads", "export": "reads", "plans": "reads",
     "explain": "reads", "list": "reads", "machine list": "reads", "machine show": "reads",
     "machine from-run": "reads", "predict-step": "computes", "import": "reads",
