@@ -22,7 +22,9 @@ from elbowroom.models.overlap.law import OverlappedStep, Trial, deviations
 from elbowroom.stats.interval import Interval
 from elbowroom.store.steps import read_steps
 
-PAGE = Path(__file__).parents[3] / "docs" / "guide" / "overlap.md"
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = DOCS / "guide" / "overlap.md"
+LIBRARY = DOCS / "reference" / "fluid.md"
 PRINTED = Path(__file__).parents[2] / "data" / "overlap_predictions.csv"
 CARTESIUS = ("--t-comm", "0.5", "--l-comp", "1.72", "--l-comm", "2.2")
 NODE = ("--work", "60", "--p-comp", "10", "--p-acc", "50")
@@ -278,8 +280,10 @@ def test_the_page_shows_what_is_printed(capfd: pytest.CaptureFixture[str], comma
 
 def test_the_page_shows_python_that_runs() -> None:
     names: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+    for block in re.findall(
+        r"^```python\n(.*?)^```", LIBRARY.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    ):
         exec(block, names)
     sides = (set(names["names"]) - names["exchanges"], names["exchanges"])
     total = simulate(names["steps"], names["predicted_rates"](names["prediction"], *sides)).total
-    assert f"# {total:.3f} s" in PAGE.read_text()
+    assert f"# {total:.3f} s" in LIBRARY.read_text(encoding="utf-8")
