@@ -71,7 +71,7 @@ SHOTS = (
         "elbowroom report runs/model --model fitted.json --job job.toml -o job.html",
     ),
     Shot("study", "elbowroom study swartvagher2022 --quick --machine henri --out study", "study/report.html"),
-    Shot("tour", "elbowroom tour", "runs/tour/report.html"),
+    Shot("tour", "elbowroom tour", "tour/henri/report.html", "elbowroom report tour/henri"),
 )
 
 
