@@ -69,6 +69,6 @@ def test_every_statement_links_to_its_figure() -> None:
 
 
 def test_sections_without_statements_are_left_out_and_figures_without_a_run_are_named() -> None:
-    html = page(exhibit("Fig. 9", instead="run `elbowroom simulate`"))
+    html = page(exhibit("Fig. 9", instead="run `elbowroom simulate-memory`"))
     assert 'id="refuted"' not in html
     assert "no run of a study makes" in html
