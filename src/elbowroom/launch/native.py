@@ -30,6 +30,7 @@ from elbowroom.files import lock, wrong_kind
 from elbowroom.heartbeat import Wait, say
 from elbowroom.launch.mpi import Mpi, launch_environment
 from elbowroom.launch.processes import Finished, run
+from elbowroom.quantities import duration
 
 COMPILER_PACKAGES = "g++ cmake ninja-build"
 """What building anything needs, by the names of Debian and Ubuntu."""
@@ -260,6 +261,8 @@ def _missing(what: str, name: str, packages: str) -> MachineError:
 _BETWEEN = 0.2
 _UNUSED_DAYS = 7
 _KEPT_LINES = 12
+_FEW = 3
+"""Steps of a build after which the time of the others can be estimated."""
 _ROOM = 1 << 16
 """Bytes: with less room left, a build failed for want of it, whatever CMake says."""
 _NO_ROOM = os.strerror(errno.ENOSPC)
@@ -380,14 +383,25 @@ def build(target: Target, folder: Path, mine: Locked, *, cmake: str, ninja: str,
 
 def _step(command: list[str], environment: dict[str, str], target: Target, mine: Locked) -> Finished:
     reached = ["[configuring]" if "--build" not in command else "[...]"]
+    start = time.monotonic()
 
     def doing(output: str) -> str:
         reached.extend(_STEP.findall(output)[-1:])
         mine.announce(f"{target.subject} {reached[-1]}")
-        return f"{reached[-1]} {target.subject}"
+        return f"{reached[-1]} {target.subject}{_rest(reached[-1], time.monotonic() - start)}"
 
     # Compilers that outlive this process keep the lock, and nobody else builds in the folder meanwhile.
     return run(command, field=target.name, env=environment, merged=True, doing=doing, pass_fds=(mine.handle,))
+
+
+def _rest(step: str, spent: float) -> str:
+    """About how long a build still takes after `[12/40]` in so many seconds; empty where that is not known
+    yet.
+    """
+    done, _, total = step.strip("[]").partition("/")
+    if not total or int(done) < _FEW or done == total:
+        return ""
+    return f", about {duration(spent / int(done) * (int(total) - int(done)))} left"
 
 
 def _publish(target: Target, tree: Path, folder: Path) -> None:

@@ -27,6 +27,7 @@ from elbowroom.measure.prepared import Prepared, Request
 from elbowroom.measure.results import Results, evaluate
 from elbowroom.measure.source import Where, choose
 from elbowroom.plan.file import fields
+from elbowroom.progress import Progress
 from elbowroom.quantities import duration
 from elbowroom.signals import Stopped, ends_as_interrupt
 from elbowroom.store.folder import RunFolder, refuse_existing
@@ -414,10 +415,12 @@ def conduct(request: StudyRequest, tell: Tell) -> Conducted:
     total = sum(clock.left.values())
     tell(f"{planned.study.name}: {len(planned.prepared)} runs, about {duration(request.budget or total)}")
     try:
-        with ends_as_interrupt():
+        seconds = {name: item.seconds for name, item in planned.prepared.items()}
+        with ends_as_interrupt(), Progress(len(seconds), request.budget or total, what="runs") as bar:
             for number, name in enumerate(planned.prepared, 1):
                 run = next(item for item in planned.runs if item.name == name)
                 _conduct_run(request, done, run, clock, tell, f"run {number} of {len(planned.prepared)}")
+                bar.step(seconds[name] * (request.budget or total) / max(total, 1e-9))
     except (Stopped, KeyboardInterrupt) as stopped:
         raise Stopped(
             "stopped; what was measured is kept",
