@@ -35,7 +35,7 @@ class StandIn(NamedTuple):
 NOT_TYPED = (
     StandIn(r"^\./elbowroom test$", "", "the tests: they are run by themselves"),
     StandIn(
-        r'^(export PATH="\$PWD:\$PATH"|mkdir five-minutes|cd five-minutes)$',
+        r'^(export PATH="\$PWD:\$PATH"|mkdir five-minutes && cd five-minutes)$',
         "",
         "the reader's PATH and folder",
     ),

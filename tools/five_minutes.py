@@ -23,19 +23,14 @@ BEGINNING = f"""\
 # Five minutes
 
 {INTRODUCTION} `./elbowroom tour` runs them one after the other and prints this page.
+All journeys: [README](../../README.md).
 
-To type them yourself, put the checkout into the `PATH` and begin in an empty folder. A line `…` stands for
-output that is left out here.
+To type them yourself, put the checkout into the `PATH` and begin in an empty folder (`…`: output left out).
 
 ```console
 $ export PATH="$PWD:$PATH"        # in the checkout
-$ mkdir five-minutes
-$ cd five-minutes
+$ mkdir five-minutes && cd five-minutes
 ```
-"""
-END = """\
-[README](../../README.md) lists all journeys, [reading.md](reading.md) explains every column, and
-[advise.md](advise.md) continues with a program of your own.
 """
 
 
@@ -49,7 +44,7 @@ def page(outputs: Sequence[str]) -> str:
         shown = re.sub(r" +$", "", output, flags=re.MULTILINE)
         parts.append(f"<!-- fitted -->\n```console\n$ elbowroom {step.command}\n{shown}\n```\n")
     questions = "\n".join(f"- {purpose} `{command}`" for command, purpose in NEXT)
-    parts.append(f"## What next?\n\n{questions}\n\n{END}")
+    parts.append(f"## What next?\n\n{questions}\n")
     return filled("\n".join(parts))
 
 

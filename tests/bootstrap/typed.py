@@ -94,7 +94,7 @@ PREPARE = (
     "elbowroom machine show henri --toml > mine.toml",
     "for name in ft cg ep; do elbowroom profile -o $name.prof -- mpirun -n 2 ./$name; done; cp -r ft.prof p",
     "elbowroom trace record -o t -- mpirun -n 2 ./app",
-    "elbowroom run sizes --kernels triad --sizes 1MiB --budget 15s --trace --out run || [ $? = 3 ]",
+    "elbowroom run sizes --kernels triad --sizes 1MiB --budget 30s --trace --out run || [ $? = 3 ]",
 )
 """What a reader has: programs, runs, models, profiles and a trace, made with stand-ins."""
 
