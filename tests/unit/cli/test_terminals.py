@@ -37,7 +37,7 @@ EXAMPLES = {
     "export": "export run --format csv -o e.csv",
     "plans": "plans",
     "advise": "advise henri --job job.toml",
-    "calibrate": "calibrate --machine henri --budget 3 --repeat 5 --run c -o c.json",
+    "calibrate": "calibrate --machine henri --points 3 --repeat 5 --run-out c -o c.json",
     "explain": "explain run",
     "list": "list .",
     "machine list": "machine list",
