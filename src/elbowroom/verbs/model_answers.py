@@ -52,10 +52,10 @@ def fit_answer(model: Model) -> Answer:
             command_line("predict", source, "--gpu", "gemm", "--mover", "copy"),
         )
     others = f"; {', '.join(names[1:])} {'are' if len(names) > 2 else 'is'} there too" if names[1:] else ""
+    rest = f"from {plural(known.runs, 'measured point')}" if known.runs else "with published parameters"
     cores = f"{known.n_low} to {known.n_high}" if known.n_low < known.n_high else f"{known.n_high}"
     return Answer(
-        f"{model.machine.name} has a model: {model.name()} predicts both bandwidths, from "
-        f"{plural(known.runs, 'measured point')}{others}.",
+        f"{model.machine.name} has a model: {model.name()} predicts both bandwidths, {rest}{others}.",
         f"They cover {cores} computing cores beside messages of {format_size(known.size)} in "
         f"{plural(len(known.placements), 'placement')}. {limit}".rstrip(),
         predict_command(source, model.machine),

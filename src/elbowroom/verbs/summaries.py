@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from elbowroom.advise.gpu_job import GpuAdvice
     from elbowroom.advise.verification import Compared
     from elbowroom.advise.what_if import WhatIf
+    from elbowroom.cli.answer import Answer
     from elbowroom.draw.figure import Figure
     from elbowroom.explain.explanation import Explanation
     from elbowroom.models.load import LoadPrediction, PredictedBandwidths, Prediction
@@ -94,48 +95,40 @@ def _run(run: Run) -> ResultSummary:
     answer, points = run_answer(run), run.points()
     others = [item.text for item in run.findings if item.text not in answer.verdict + answer.why]
     state = plural(len(points), "point") + ("" if run.manifest.finished else ", unfinished")
-    return ResultSummary(
-        f"{run.manifest.plan['name']} on {machine_line(run.machine)}; {state}",
-        answer.verdict,
-        (answer.why, *others[:1]),
-        answer.next,
-        draw,
-    )
+    title = f"{run.manifest.plan['name']} on {machine_line(run.machine)}; {state}"
+    return _answered(answer, title, others[:1], draw)
+
+
+def _answered(
+    answer: Answer, title: str, facts: Sequence[str] = (), draw: Callable[[], Sequence[Figure]] = tuple
+) -> ResultSummary:
+    """The answer of the command whose result it is, which the terminal prints."""
+    return ResultSummary(title, answer.verdict, (answer.why, *facts), answer.next, draw)
 
 
 def _model(model: Model) -> ResultSummary:
     from elbowroom.models.registry import fitted_models
+    from elbowroom.verbs.model_answers import fit_answer
     from elbowroom.verbs.model_tables import calibration_line, shape_line
 
-    fitted = fitted_models(model.document)
-    verdict = (
-        f"Predicts with {model.name()}; it also has {', '.join(others)}."
-        if (others := [name for name in fitted if name != model.name()])
-        else f"Predicts with {fitted[0]}."
-    )
-
     def draw() -> Sequence[Figure]:
+        fitted = fitted_models(model.document)
         return model.panels(model.curves(comp_node=0, comm_node=0)) if fitted else ()
 
-    return ResultSummary(
-        shape_line(model.machine),
-        verdict if fitted else "Predicts kernels and copies of an accelerator.",
-        (f"{calibration_line(model.document.calibration)}.", *model.validity),
-        draw=draw,
-    )
+    answer = fit_answer(model)
+    limits = [limit for limit in model.validity if limit not in answer.why]
+    facts = (f"{calibration_line(model.document.calibration)}.", *limits)
+    return _answered(answer, shape_line(model.machine), facts, draw)
 
 
 def _bandwidths(title: str, predicted: PredictedBandwidths) -> ResultSummary:
+    from elbowroom.verbs.model_answers import loss_words
+
     sides = (
         ("communication", predicted.comm_alone, predicted.comm_together),
         ("computation", predicted.comp_alone, predicted.comp_together),
     )
-    losses = [
-        f"{side} loses {percent(max(0.0, 1 - together.value / alone.value), digits=0)}"
-        for side, alone, together in sides
-        if alone.value > 0
-    ]
-    verdict = f"{' and '.join(losses)}."
+    verdict = f"{loss_words(predicted)}."
     return ResultSummary(
         title,
         verdict[:1].upper() + verdict[1:],
@@ -197,53 +190,46 @@ def _load_prediction(prediction: LoadPrediction) -> ResultSummary:
 
 def _evaluation(evaluation: Evaluation) -> ResultSummary:
     from elbowroom.models.evaluate import ErrorTable
-
-    table = evaluation.table
-    errors = [(line.model, line.average) for line in table.lines] if isinstance(table, ErrorTable) else []
-    known = [(name, error) for name, error in errors if error is not None]
-    verdict = "Its errors are in `table`."
-    if known:
-        name, least = min(known, key=lambda item: item[1])
-        verdict = f"The closest is {name}: it is off by {percent(least)} on average."
+    from elbowroom.verbs.model_answers import evaluation_answer
 
     def draw() -> Sequence[Figure]:
         model = evaluation.model
-        return model.panels(model.curves(comp_node=0, comm_node=0), evaluation.run) if known else ()
+        if not isinstance(evaluation.table, ErrorTable):
+            return ()
+        return model.panels(model.curves(comp_node=0, comm_node=0), evaluation.run)
 
-    return ResultSummary(
-        f"{evaluation.model.machine.name}: the model beside {evaluation.run.path}",
-        verdict,
-        (*(f"{name}: {percent(error)}" for name, error in known), *evaluation.notes),
-        draw=draw,
-    )
+    title = f"{evaluation.model.machine.name}: the model beside {evaluation.run.path}"
+    return _answered(evaluation_answer(evaluation), title, evaluation.notes, draw)
 
 
 def _calibrated(done: Calibrated) -> ResultSummary:
-    from elbowroom.verbs.calibrate import saved
+    from elbowroom.verbs.calibrate import Calibrate
     from elbowroom.verbs.run_tables import machine_line
 
     of_model = () if done.model is None else (f"model: {done.model.path}",)
-    return ResultSummary(
+    return _answered(
+        Calibrate().answer(done),
         f"Calibration of {machine_line(done.run.machine)}",
-        saved(done.calibration),
         (*of_model, f"run: {done.run.path}", *done.unknown),
-        draw=tuple if done.model is None else _model(done.model).draw,
+        tuple if done.model is None else _model(done.model).draw,
     )
 
 
 def _advice(advice: Advice) -> ResultSummary:
     from elbowroom.verbs.advise import map_figures
+    from elbowroom.verbs.advise_tables import advice_answer
     from elbowroom.verbs.model_tables import shape_line
 
-    return ResultSummary(
+    answer = advice_answer(advice, advice.model, "")._replace(next="")  # the job may have no file
+    return _answered(
+        answer,
         f"{advice.job.name} on {shape_line(advice.machine)}; {plural(advice.considered, 'setup')} compared",
-        advice.sentence,
         (
-            *(f"{choice.axis} {choice.advised}: {choice.reason}" for choice in advice.changes),
+            *(choice.reason for choice in advice.changes if choice.reason != answer.why),
             f"A step takes {short_time(advice.now.total.value)} now.",
             *advice.notes,
         ),
-        draw=lambda: map_figures(advice),
+        lambda: map_figures(advice),
     )
 
 
@@ -256,13 +242,17 @@ def _gpu_advice(advice: GpuAdvice) -> ResultSummary:
 
 
 def _compared(compared: Compared) -> ResultSummary:
-    return ResultSummary("Advice, measured", compared.sentence, compared.reasons)
+    from elbowroom.verbs.advise_tables import compared_answer
+
+    return _answered(compared_answer(compared), "Advice, measured")
 
 
 def _what_if(what_if: WhatIf) -> ResultSummary:
-    return ResultSummary(
-        f"{what_if.profile} with the model {what_if.model}",
-        f"Now it takes {short_time(what_if.now_s)}.",
+    from elbowroom.verbs.profile_what_if import PredictChanges
+
+    return _answered(
+        PredictChanges(directory=what_if.profile).answer(what_if),
+        f"{what_if.profile} with the model {what_if.model}; now it takes {short_time(what_if.now_s)}",
         [
             f"{change.name}: {_gain(change.change)}" if change.change is not None else f"{change.name}: n/a"
             for change in what_if.changes
@@ -276,29 +266,30 @@ def _gain(change: Interval) -> str:
 
 
 def _diagnosis(diagnosis: Diagnosis) -> ResultSummary:
-    from elbowroom.verbs.diagnose import missing_sentences, steps_sentence
+    from elbowroom.verbs.diagnose import Diagnose, steps_sentence
 
-    if diagnosis.advice is None:
-        verdict, why = missing_sentences(diagnosis)
-        return ResultSummary(diagnosis.profile, verdict, (why, steps_sentence(diagnosis), *diagnosis.notes))
-    advised = _advice(diagnosis.advice)
-    return ResultSummary(
-        f"{diagnosis.profile} with the model {diagnosis.model}",
-        advised.verdict,
-        (steps_sentence(diagnosis), *diagnosis.notes),
-        draw=advised.draw,
+    answer = Diagnose(profile=diagnosis.profile).answer(diagnosis)
+    model = "" if diagnosis.model is None else f" with the model {diagnosis.model}"
+    facts = (steps_sentence(diagnosis), *diagnosis.notes)
+    return _answered(
+        answer,
+        f"{diagnosis.profile}{model}",
+        [fact for fact in facts if fact not in answer.verdict + answer.why],
+        tuple if diagnosis.advice is None else _advice(diagnosis.advice).draw,
     )
 
 
 def _explanation(explanation: Explanation) -> ResultSummary:
-    from elbowroom.verbs.explain import explanation_figures
+    from elbowroom.verbs.explain import Explain, explanation_figures
 
+    answer = Explain(runs=explanation.runs).answer(explanation)
     virtual = " (virtual machine)" if explanation.virtual else ""
-    return ResultSummary(
+    others = [statement.text for statement in explanation.statements if answer.why not in statement.text]
+    return _answered(
+        answer,
         f"{explanation.machine}{virtual}: where the losses come from",
-        " ".join(explanation.summary or (() if explanation.trusted else ("No verdict.",))),
-        (*explanation.reasons, *(statement.text for statement in explanation.statements)),
-        draw=lambda: explanation_figures(explanation),
+        others,
+        lambda: explanation_figures(explanation),
     )
 
 
@@ -322,100 +313,80 @@ def _gain_of(value: float, low: float, high: float) -> str:
 
 
 def _study(study: StudyDocument) -> ResultSummary:
-    from elbowroom.verbs.study import headline, warnings
+    from elbowroom.verbs.study import StudyPaper, warnings
 
-    refuted = [
-        f"{exhibit.label}, {statement.verdict}: {statement.text}"
-        for exhibit in study.exhibits
-        for statement in exhibit.statements
-        if statement.verdict == "refuted"
-    ]
-    facts = (*warnings(study), *refuted, f"report: {study.report}")
-    return ResultSummary(study.paper, headline(study), facts)
+    answer = StudyPaper(paper=study.study).answer(study)
+    return _answered(answer, study.paper, (*warnings(study), f"report: {study.report}"))
 
 
 def _profile(profile: ShownProfile) -> ResultSummary:
     from elbowroom.profile.figures import profile_figures
+    from elbowroom.verbs.profile import ShowProfile
 
-    first, *others = (sentence for sentence, _ in profile.sentences())
-    return ResultSummary(
-        str(profile.analysis.profile.folder),
-        first,
-        others,
-        draw=lambda: profile_figures(profile.analysis, profile.summary),
-    )
+    folder = profile.analysis.profile.folder
+    answer = ShowProfile(directory=folder).answer(profile)
+    others = [sentence for sentence, _ in profile.sentences() if sentence not in answer[:2]]
+    return _answered(answer, str(folder), others, lambda: profile_figures(profile.analysis, profile.summary))
 
 
 def _profiled(profiled: Profiled) -> ResultSummary:
-    from elbowroom.cli.answer import command_line
+    from elbowroom.verbs.profile import RecordProfile
 
-    done = profiled.document
-    return ResultSummary(
-        f"A profile in {done.directory}",
-        f"{plural(done.ranks, 'rank')} made {done.calls} MPI calls in {number(done.seconds, 3)} s; exit code "
-        f"{done.exit_code}.",
-        done.notes,
-        command_line("profile", "show", done.directory),
-    )
+    answer = RecordProfile(command=()).answer(profiled)
+    return _answered(answer, f"A profile in {profiled.directory}", profiled.document.notes)
 
 
 def _stat(stat: Stat) -> ResultSummary:
     from elbowroom.trace.activity_figures import trace_figures
+    from elbowroom.verbs.trace import CountEvents
 
-    events = sum(kind.events for kind in stat.types)
-    most = sorted((kind for kind in stat.types if kind.events), key=lambda kind: -kind.events)
-    return ResultSummary(
-        f"A trace of {plural(len(stat.ranks), 'rank')}",
-        f"{events} events of {plural(len(most), 'type')} in {number(stat.duration_ns / 1e9)} s.",
-        (
-            *stat.doubts,
-            *stat.warnings,
-            *(f"{kind.name}: {plural(kind.events, 'event')}" for kind in most[:3]),
-        ),
-        draw=lambda: trace_figures(stat),
-    )
+    answer = CountEvents(directory="").answer(stat)._replace(next="")  # it does not know its folder
+    title = f"A trace of {plural(len(stat.ranks), 'rank')}"
+    return _answered(answer, title, (*stat.doubts, *stat.warnings), lambda: trace_figures(stat))
 
 
 def _recorded(done: RecordDocument) -> ResultSummary:
-    from elbowroom.cli.answer import command_line
+    from elbowroom.verbs.trace_record import RecordTrace
 
-    inner = ResultSummary("", "No process recorded anything.") if done.stat is None else _stat(done.stat)
-    ended = "" if not done.exit_code else f"The program ended with exit code {done.exit_code}."
-    return inner._replace(
-        title=f"A trace in {done.directory}; the program ran {number(done.seconds, 3)} s",
-        facts=(ended, *done.notes, *inner.facts),
-        next=command_line("trace", "overlap", done.jobs[0].directory) if done.jobs else "",
+    return _answered(
+        RecordTrace(command=()).answer(done),
+        f"A trace in {done.directory}; the program ran {number(done.seconds, 3)} s",
+        done.notes,
+        tuple if done.stat is None else _stat(done.stat).draw,
     )
 
 
 def _activity(shown: TraceActivity) -> ResultSummary:
     from elbowroom.trace.activity_figures import activity_figures
+    from elbowroom.verbs.trace import ShowActivity
 
-    tasks, messages = shown.tasks(), shown.communications()
-    return ResultSummary(
+    return _answered(
+        ShowActivity(directory="").answer(shown)._replace(next=""),  # it does not know its folder
         "Tasks, workers and messages of a trace",
-        f"{plural(len(tasks), 'task')} and {plural(len(messages), 'message')}.",
         () if shown.trusted else ("The times of this trace cannot be trusted.",),
-        draw=lambda: activity_figures(shown.activity, shown.over_time),
+        lambda: activity_figures(shown.activity, shown.over_time),
     )
 
 
 def _trace_overlap(overlap: TraceOverlap) -> ResultSummary:
     from elbowroom.trace.overlap.figures import overlap_figures
+    from elbowroom.verbs.trace_overlap import ReportOverlap
 
-    return ResultSummary(
+    return _answered(
+        ReportOverlap(files=overlap.files).answer(overlap),
         ", ".join(overlap.files),
-        overlap.verdict,
         (*overlap.doubts, overlap.counts, *overlap.notes),
-        draw=lambda: overlap_figures(overlap),
+        lambda: overlap_figures(overlap),
     )
 
 
 def _overlap_comparison(compared: OverlapComparison) -> ResultSummary:
-    files = (", ".join(one.files) for one in (compared.first, compared.second))
-    return ResultSummary(
-        " beside ".join(files), compared.verdict, (*compared.first.doubts, *compared.second.doubts)
-    )
+    from elbowroom.verbs.trace_overlap import ReportOverlap
+
+    both = (compared.first, compared.second)
+    request = ReportOverlap(files=[file for one in both for file in one.files], compare=True)
+    title = " beside ".join(", ".join(one.files) for one in both)
+    return _answered(request.answer(compared), title, [doubt for one in both for doubt in one.doubts])
 
 
 SUMMARIES: dict[str, Callable[[Any], ResultSummary]] = {
