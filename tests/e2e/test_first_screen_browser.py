@@ -41,7 +41,9 @@ const box = (name, element) => {
   const {left, right, top, bottom} = element.getBoundingClientRect();
   return {name, left, right, top, bottom, text: element.textContent.trim()};
 };
-const all = [['answer', '#answer'], ['reason', '#why'], ['next', '#next'], ['plot', '#first-plot .figure']]
+const parts = [['answer', '#answer'], ['sentence', '#sentence'], ['reason', '#why'], ['next', '#next'],
+               ['plot', '#first-plot .figure']];
+const all = parts
   .map(([name, selector]) => box(name, document.querySelector(selector)));
 document.querySelectorAll('.sides > div').forEach((side) => all.push(box(side.className, side)));
 return all;
@@ -133,7 +135,15 @@ def test_answer_numbers_plot_reason_and_next_command_are_on_the_first_screen(
     dark = browser.execute_script("return matchMedia('(prefers-color-scheme: dark)').matches")
     assert dark == (scheme == "dark")
     boxes = browser.execute_script(BOXES)
-    assert sorted(box["name"] for box in boxes) == ["answer", "comm", "comp", "next", "plot", "reason"]
+    assert sorted(box["name"] for box in boxes) == [
+        "answer",
+        "comm",
+        "comp",
+        "next",
+        "plot",
+        "reason",
+        "sentence",
+    ]
     for box in boxes:
         assert box["text"], box
         assert box["right"] - box["left"] > 20, box
@@ -170,7 +180,7 @@ def test_the_page_ends_its_first_screen_as_the_command_ends(
     window(1200, 900)
     browser.get(pages["run"].as_uri())
     answer = run_answer(api.open(pages["run"].parent))
-    shown = [browser.find_element(By.ID, name).text for name in ("answer", "why", "next")]
+    shown = [browser.find_element(By.ID, name).text for name in ("sentence", "why", "next")]
     assert shown == [answer.verdict, answer.why, answer.next]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from elbowroom.draw.figure import Axis, Figure, Series
-from elbowroom.quantities import format_size, plural
+from elbowroom.quantities import format_size, percent, plural
 from elbowroom.results.family import SideName, main_point
 from elbowroom.results.grades import loss_of, loss_text
 from elbowroom.results.result import LostShare, PointResult, Verdict
@@ -45,6 +45,30 @@ def numbers(point: PointResult) -> list[dict[str, str]]:
             loss = loss_of(kept)
             shown.append({"side": name, "name": title, "loss": _change(loss), "span": _span(loss)})
     return shown
+
+
+def headline(verdict: Verdict) -> str:
+    """The answer in one line, from the grade; empty where the grade rests on no side's loss."""
+    losses = {name: loss for name in NAMES if (loss := getattr(verdict, name)) is not None}
+    if not losses:
+        return ""
+    if verdict.grade in ("yes", "likely"):
+        certain = {name: loss for name, loss in losses.items() if loss.excludes_zero and loss.loss > 0}
+        if not certain:
+            return ""
+        parts = [
+            f"{NAMES[name].lower()} loses {percent(loss.loss, digits=0)}" for name, loss in certain.items()
+        ]
+        return f"{verdict.grade.capitalize()}: {', '.join(parts)}."
+    highs = [loss.high for loss in losses.values()]
+    bound = None if None in highs else percent(max(0.0, *filter(None, highs)), digits=0)
+    if verdict.grade == "no" and bound is not None:
+        return f"No: neither side loses more than {bound}."
+    if verdict.grade == "at most" and bound is not None:
+        return f"Neither side loses more than {bound}."
+    if verdict.visible is None:
+        return "Cannot say: too little was measured."
+    return f"Cannot say: a loss of {percent(verdict.visible, digits=0)} or more would have been seen."
 
 
 def _change(loss: LostShare) -> str:

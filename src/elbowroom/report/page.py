@@ -202,6 +202,7 @@ def _verdict(page: Page) -> dict[str, Any]:
     if page.manifest.get("launcher") == "imported":
         trust, kind = "Imported: trust unknown", "neutral"
     answer = page.answer or verdict.text
+    headline = first_screen.headline(verdict) if verdict.trusted or page.machine.virtual else ""
     reasons = [reason for reason in verdict.reasons if reason not in answer and reason not in page.why]
     point = first_screen.shown_point(page.results, verdict)
     figure = None if point is None else first_screen.loss_figure(page.results, point)
@@ -210,7 +211,8 @@ def _verdict(page: Page) -> dict[str, Any]:
     return {
         "kind": kind,
         "chips": (trust, f"Interference: {verdict.grade}"),
-        "answer": answer,
+        "headline": headline or answer,
+        "answer": answer if headline else "",
         "reasons": reasons,
         "numbers": [] if point is None else first_screen.numbers(point),
         "where": "" if point is None else first_screen.where(point),

@@ -10,6 +10,7 @@ import pytest
 
 from elbowroom.report import first_screen
 from elbowroom.report.page import Page, render
+from elbowroom.results.result import LostShare
 from elbowroom.stats.interval import Kept
 
 PAGES = runpy.run_path(str(Path(__file__).parents[2] / "report_pages.py"))
@@ -66,3 +67,28 @@ def test_the_plot_goes_over_the_axis_with_more_points(page: Page) -> None:
     assert len(figure.series[0].x) > len(measured) / 2
     alone = first_screen.loss_figure([shown], shown)
     assert [series.drawn for series in alone.series] == ["bars", "bars"]
+
+
+@pytest.mark.parametrize(
+    ("grade", "comm", "comp", "line"),
+    [
+        (
+            "yes",
+            (0.26, 0.25, 0.27),
+            (0.14, 0.13, 0.15),
+            "Yes: communication loses 26 %, computation loses 14 %.",
+        ),
+        ("likely", (0.26, 0.05, 0.4), (0.02, -0.1, 0.1), "Likely: communication loses 26 %."),
+        ("no", (0.0, -0.01, 0.02), (0.0, -0.02, 0.03), "No: neither side loses more than 3 %."),
+        ("at most", (0.1, -0.1, 0.18), None, "Neither side loses more than 18 %."),
+        ("cannot say", (0.1, None, None), None, "Cannot say: a loss of 12 % or more would have been seen."),
+        ("yes", None, None, ""),
+    ],
+)
+def test_the_headline_is_the_grade_with_its_losses(page: Page, grade, comm, comp, line) -> None:
+    sides = {
+        name: None if ends is None else LostShare(loss=ends[0], low=ends[1], high=ends[2])
+        for name, ends in (("comm", comm), ("comp", comp))
+    }
+    verdict = msgspec.structs.replace(page.verdict, grade=grade, visible=0.12, **sides)
+    assert first_screen.headline(verdict) == line
