@@ -82,7 +82,7 @@ def test_everything_that_is_written_says_virtual(run: Any, tmp_path: Path) -> No
 @pytest.mark.parametrize("plan", ["cores", "sizes", "intensity", "frequency", "ring"])
 def test_every_plan_is_answered(run: Any, plan: str) -> None:
     counts = ["--set", "n=1,18"] if plan in ("cores", "ring") else []
-    shown = told(run, "run", plan, "--machine", "bora", "--repeat", "2", *counts, "--no-report")
+    shown = told(run, "run", plan, "--machine", "bora", "--repeat", "5", *counts, "--no-report")
     assert shown["points"]
     assert {point["status"] for point in shown["points"]} == {"ok"}
     assert shown["verdict"]["interference"] is (plan != "frequency")
