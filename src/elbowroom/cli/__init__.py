@@ -47,6 +47,12 @@ def run(words: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         print("elbowroom: stopped", file=sys.stderr)
         return 1
+    except SystemExit as end:
+        # So click and rich end where the reader has gone.
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        console.discard_stdout()
+        return 0
     except BrokenPipeError:
         # The reader has gone (`| head`): nothing is wrong.
         console.discard_stdout()

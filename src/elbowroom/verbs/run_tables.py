@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from elbowroom.cli.console import print_all, print_list, print_wrapped, styled
 from elbowroom.cli.tables import LARGEST_LOSSES, ShownTable, new_table, print_table
-from elbowroom.quantities import duration, format_size, number, short_cores, span
+from elbowroom.quantities import duration, format_size, number, plural, short_cores, span
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -99,13 +99,13 @@ def _print_notes(notes: Sequence[Note]) -> None:
         if chosen:
             print()
             print_wrapped(head)
+        alike: dict[str, list[str]] = {}
         for note in chosen:
-            print_wrapped(
-                f"{note.what}: {note.status}, {note.reason}"
-                if status == "n/a"
-                else f"{note.what}: {note.reason}",
-                indent="  ",
-            )
+            alike.setdefault(note.reason, []).append(note.what)
+        mark = "n/a, " if status == "n/a" else ""
+        for reason, (first, *others) in alike.items():
+            more = f" and {plural(len(others), 'other')}" if others else ""
+            print_wrapped(f"{first}{more}: {mark}{reason}", indent="  ")
 
 
 def print_tables(tables: Sequence[TextTable]) -> None:
@@ -152,11 +152,14 @@ def _print_odd(points: Sequence[PointResult]) -> None:
     if odd:
         print()
         print_wrapped("Points that are not ok:")
+    alike: dict[str, list[str]] = {}
     for point in odd:
         flags = " ".join(flag for flag in point.flags if flag not in shared)
-        print_wrapped(
-            f"{point.id}: {', '.join(filter(None, [point.status, point.reason, flags]))}", indent="  "
-        )
+        what = ", ".join(filter(None, [point.status, point.reason, flags]))
+        alike.setdefault(what, []).append(point.id)
+    for what, (first, *others) in alike.items():
+        more = f" and {plural(len(others), 'other')}" if others else ""
+        print_wrapped(f"{first}{more}: {what}", indent="  ")
 
 
 def machine_line(machine: Machine) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,10 +16,12 @@ from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.files import wrong_kind
+from elbowroom.quantities import plural
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
 if TYPE_CHECKING:
     from elbowroom.experiments.plans import PlanList
+    from elbowroom.store.folder import Manifest
     from elbowroom.verbs.import_files import LoggedTables
     from elbowroom.verbs.run_folder import Run
 
@@ -73,13 +78,16 @@ State = Literal["finished", "unfinished", "unreadable"]
 
 
 class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run; `verdict` is its sentence, or why the run cannot be read; `created` is UTC (ISO 8601)."""
+    """One run, or the tables of imported logs. `verdict` is its sentence, or why it cannot be read; `created`
+    is UTC (ISO 8601); `origin`: `measured here`, `measured on NAME`, `virtual NAME` or `imported from FILE`.
+    """
 
     path: str
     plan: str = ""
     machine: str = ""
     virtual: bool = False
     created: str = ""
+    origin: str = ""
     state: State
     trusted: bool | None = None
     interference: bool | None = None
@@ -97,7 +105,7 @@ class RunList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListRuns(Verb):
-    """List the runs in FOLDER (default: runs): plan, date, state, verdict."""
+    """List the runs in FOLDER (default: runs): plan, where from, date, state, verdict."""
 
     name = "list"
     has_tables = True
@@ -135,11 +143,11 @@ class ListRuns(Verb):
         if not result:
             print_wrapped(f"There are no runs in {self.folder}.")
             return
-        table = new_table("~run", "plan", "date (UTC)", "state", "~verdict")
+        table = new_table("~run", "plan", "~from", "date (UTC)", "state", "~verdict")
         for run in result:
             name = os.path.basename(os.path.abspath(run.path))
             date = run.created[:16].replace("T", " ")
-            table.add_row(name, run.plan, date, run.state, _verdict(run))
+            table.add_row(name, run.plan, run.origin, date, run.state, _verdict(run))
         print_table(table)
         for run in result:
             if run.state == "unreadable":
@@ -151,16 +159,29 @@ list_runs = function_of(ListRuns, "list_runs")
 
 def _is_run(path: Path) -> bool:
     # A link that leads nowhere still is the manifest of a damaged run.
+    from elbowroom.store.tables import has_tables
+
     manifest = path / "manifest.json"
-    return manifest.is_symlink() or manifest.exists()
+    return manifest.is_symlink() or manifest.exists() or has_tables(path)
 
 
 def _listed(path: Path) -> ListedRun:
     # Not `Run`, whose report and exports take long to import.
     from elbowroom.measure.results import evaluate
     from elbowroom.store.folder import RunFolder
+    from elbowroom.store.tables import has_tables, read_tables
 
     try:
+        if has_tables(path):
+            stored = read_tables(path)
+            return ListedRun(
+                path=str(path),
+                plan=stored.benchmarks,
+                created=stored.created,
+                origin=_imported(stored.command),
+                state="finished",
+                verdict=f"{plural(len(stored.tables), 'table')}, {plural(stored.rows, 'row')}",
+            )
         folder = RunFolder.open(path)
         manifest, verdict = folder.manifest, evaluate(folder).verdict
     except ElbowroomError as error:
@@ -171,12 +192,32 @@ def _listed(path: Path) -> ListedRun:
         machine=manifest.machine.name,
         virtual=manifest.machine.virtual,
         created=manifest.created,
+        origin=_origin(manifest),
         state="finished" if manifest.finished else "unfinished",
         trusted=verdict.trusted,
         interference=verdict.interference,
         grade=verdict.grade,
         verdict=verdict.text,
     )
+
+
+def _origin(manifest: Manifest) -> str:
+    """Where a run came from."""
+    from elbowroom.measure.results import IMPORTED
+
+    name = manifest.machine.name
+    if manifest.launcher == IMPORTED:
+        return _imported(manifest.command)
+    if manifest.machine.virtual:
+        return f"virtual {name}"
+    return "measured here" if name == socket.gethostname() else f"measured on {name or 'an unknown machine'}"
+
+
+def _imported(command: Sequence[str]) -> str:
+    """`imported from FILE`, as the command names the files."""
+    words = list(command)[2:]
+    files = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
+    return f"imported from {' '.join(map(os.path.basename, files))}" if files else "imported"
 
 
 def _verdict(run: ListedRun) -> str:

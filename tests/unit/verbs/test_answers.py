@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -142,6 +145,19 @@ def test_the_next_command_can_be_typed(
     check_next(out)
 
 
+def test_a_list_says_where_runs_came_from(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert cli.run(["import", "curves.csv", "-o", "listed"]) in (0, 3)
+    capfd.readouterr()
+    assert cli.run(["list", "."]) == 0
+    out = " ".join(capfd.readouterr().out.split())
+    assert "virtual henri" in out
+    assert "imported" in out
+    assert "listed" in out
+
+
 def test_json_has_nothing_of_it(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,3 +185,27 @@ def test_text_of_a_narrow_terminal_fits(
     assert widest(out) <= columns
     assert "memset_nt" in out
     check_next(out)
+
+
+def test_a_terminal_without_utf_8_and_colour_gets_ascii(folder: Path) -> None:
+    environment = os.environ | {
+        "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "NO_COLOR": "1", "TERM": "dumb",
+    }  # fmt: skip
+    words = [sys.executable, "-m", "elbowroom", "show", "run", "--rows", "3"]
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert b"\x1b" not in done.stdout
+    assert b"?" not in done.stdout
+    assert done.stdout.rstrip().splitlines()[-1].startswith(b"next: elbowroom ")
+
+
+def test_a_reader_that_has_gone_is_no_error(folder: Path) -> None:
+    words = [sys.executable, "-m", "elbowroom", "show", "run", "--rows", "all"]
+    with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+    assert said == b""
+    assert process.returncode == 0
