@@ -143,7 +143,7 @@ class ListRuns(Verb):
         if not result:
             print_wrapped(f"There are no runs in {self.folder}.")
             return
-        table = new_table("~run", "plan", "~from", "date (UTC)", "state", "~verdict")
+        table = new_table("~run", "plan", "~from", "date (UTC)", "state", "verdict")
         for run in result:
             name = os.path.basename(os.path.abspath(run.path))
             date = run.created[:16].replace("T", " ")
