@@ -94,7 +94,8 @@ class Advise(Verb):
             save(advice, Path(self.out))
         if not as_json:
             self.print(advice)
-            print_answer(self.answer(advice))
+            if verification is None or not self.verify:
+                print_answer(self.answer(advice))
         compared = verification.do() if verification is not None and self.verify else None
         if as_json:
             verified = {} if compared is None else {"verified": compared}

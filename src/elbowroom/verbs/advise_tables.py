@@ -89,7 +89,7 @@ def advice_answer(advice: Advice, model: Path | str, job: Path | str) -> Answer:
     virtual = ("--machine", advice.machine.name) if advice.machine.virtual else ()
     return Answer(
         advice.sentence,
-        why or f"A step takes {short_time(now.total.value)} now, and no other setup is surely faster.",
+        why or f"A step takes {short_time(now.total.value)} now, and no other setup is certain to be faster.",
         command_line("advise", model, "--job", job, "--verify", *virtual),
         "green" if advice.significant else "",
     )

@@ -134,9 +134,9 @@ class Diagnose(Verb):
         """The advice with its first reason, or what was measured of it."""
         if result.verified is not None:
             return compared_answer(result.verified)
-        if result.advice is None or result.model is None:
-            why = " ".join(result.notes[:1]) or "There is no model of this machine that can be trusted."
-            return Answer(f"No advice. {steps_sentence(result)}", why, self._again(result.profile), "yellow")
+        if result.advice is None or result.core_bound is None or result.model is None:
+            again = command_line("diagnose", "--profile", result.profile, "--budget", "5min")
+            return Answer(*missing_sentences(result), again, "yellow")
         if result.job_file is not None:
             return advice_answer(result.advice, result.model, result.job_file)
         page = f"{result.profile.rstrip('/')}.html"
@@ -184,8 +184,6 @@ def _print(diagnosis: Diagnosis) -> None:
     print_wrapped("Not known from the profile:")
     print_list(diagnosis.unknown, indent="  ")
     if diagnosis.advice is None or diagnosis.core_bound is None:
-        again = command_line("diagnose", "--profile", diagnosis.profile, "--budget", "5min")
-        print_answer(Answer(*missing_sentences(diagnosis), again, "yellow"))
         return
     print()
     print_advice(diagnosis.advice)
@@ -201,7 +199,7 @@ def missing_sentences(diagnosis: Diagnosis) -> tuple[str, str]:
     if diagnosis.hidden_most is not None:
         most = percent(diagnosis.hidden_most, digits=0)
         verdict += f" Messages hidden behind the computation save at most {most} of a step."
-    return verdict, f"{diagnosis.missing}."
+    return verdict, f"{diagnosis.missing or 'No model of it can be trusted'}."
 
 
 def _other_bound(diagnosis: Diagnosis, bound: CoreBound) -> str:
