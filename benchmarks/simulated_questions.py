@@ -20,8 +20,8 @@ from command import Command
 from elbowroom.draw.figure import Axis, Figure, Hue, Series, Side
 from elbowroom.draw.files import save, save_panels
 from elbowroom.files import make_folder
+from elbowroom.heartbeat import Wait
 from elbowroom.launch import executables
-from elbowroom.launch.processes import computing
 from elbowroom.models.figures import CORES
 from elbowroom.models.load import Computing, Load, Messages
 from elbowroom.quantities import plural
@@ -98,7 +98,7 @@ def simulate_questions(
     messages that arrive, in four placements, with figures in `folder`, and for other values of what decides
     it.
     """
-    with computing("simulating, in many short runs"):
+    with Wait("simulating, in many short runs"):
         node = changed(scaled(of_name(machine), executables.simulate), settings)
         truth = Requests(node, executables.simulate, seed=seed)
         counts = tuple(range(1, node.shape.cores_first_socket + 1))

@@ -128,7 +128,7 @@ def test_a_stopped_calibration_says_how_to_go_on(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--points", "0"], "budget 0: is not a number of runs"),
+        (["--points", "0"], "points 0: is not a number of points"),
         (["--half-width", "0"], "half_width 0.0: is not a relative half-width"),
         (["--kernels", "memset_nt,triad"], "calibrate one kernel and one message size at a time"),
         (

@@ -143,7 +143,7 @@ def test_an_imported_run_is_shown_reported_compared_and_exported(run: Any, curve
     assert all("imported" in point["flags"] for point in shown["points"])
     assert run("report", "r")[0] == 0
     page = (Path("r") / "report.html").read_text()
-    assert "measured with another program" in page
+    assert "Another program measured the values" in page
     assert run("compare", "r", "r")[0] == 0
     for kind in ("parquet", "csv", "json"):
         assert run("export", "r", "--format", kind, "-o", f"r.{kind}")[0] == 0
@@ -298,7 +298,7 @@ def test_figures_are_drawn_with_and_without_points(fitted: Any) -> None:
         code, out, err = fitted(*words)
         assert code == 0, err
         file = next(word for word in words if word.endswith(".svg"))
-        assert out.splitlines()[-1] == file
+        assert file in out.splitlines()
         assert Path(file).read_text().lstrip().startswith("<?xml")
     assert "henri: predicted lines with 90 % intervals" in Path("all.svg").read_text()
     assert "henri: measured points, predicted lines" in Path("measured.svg").read_text()

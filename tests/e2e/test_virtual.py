@@ -199,7 +199,7 @@ def test_a_machine_that_changed_since_is_not_resumed(run: Any, tmp_path: Path) -
         (["--mpi", "embedded"], "mpi 'embedded': cannot be given with --machine"),
         (["--hosts", "a,b"], "hosts 'a,b': cannot be given with --machine"),
         (["--noise", "0.5"], "noise 0.5: is not a relative standard deviation"),
-        (["--noise", "nan"], "noise 'nan': is not a finite number"),
+        (["--noise", "nan"], "noise 'nan': is not a percentage"),
         (["--comp-node", "2"], "comp_node 2: NUMA node 2 does not exist; nodes here: 0-1"),
         (["--comp-cores", "35-37"], "comp_cores 36: core 36 does not exist; cores here: 0-35"),
     ],

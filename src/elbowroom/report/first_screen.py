@@ -61,7 +61,7 @@ def headline(verdict: Verdict) -> str:
         ]
         return f"{verdict.grade.capitalize()}: {', '.join(parts)}."
     highs = [loss.high for loss in losses.values()]
-    bound = None if None in highs else percent(max(0.0, *filter(None, highs)), digits=0)
+    bound = None if None in highs else percent(max([0.0, *filter(None, highs)]), digits=0)
     if verdict.grade == "no" and bound is not None:
         return f"No: neither side loses more than {bound}."
     if verdict.grade == "at most" and bound is not None:

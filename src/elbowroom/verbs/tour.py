@@ -22,7 +22,7 @@ from elbowroom.cli.answer import TYPED, Answer, as_typed
 from elbowroom.cli.console import print_wrapped
 from elbowroom.cli.options import NOISY
 from elbowroom.errors import MachineError, UsageError
-from elbowroom.files import write_atomically
+from elbowroom.files import disk_error, write_atomically
 from elbowroom.verbs.declaration import Verb, function_of, option
 
 ANSWER_PARAGRAPHS = 3
@@ -260,17 +260,15 @@ def new_folder(out: Path | str | None = None) -> Path:
 
 
 def make_folder(folder: Path) -> Path:
-    """The folder, made now; UsageError where it exists, MachineError where it cannot be made."""
+    """The folder, made now with those above it; UsageError where it exists, and as of `disk_error`."""
     try:
-        folder.mkdir()
+        folder.mkdir(parents=True)
     except FileExistsError:
         raise UsageError(
             "exists already", field="out", value=str(folder), hint="name a new folder, or remove this one"
         ) from None
     except OSError as error:
-        raise MachineError(
-            f"cannot be made ({error.strerror})", field="out", value=str(folder), hint="name another folder"
-        ) from error
+        raise disk_error(error, folder, "out") from error
     return folder
 
 

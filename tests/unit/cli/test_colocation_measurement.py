@@ -73,7 +73,7 @@ def test_the_table_fits_a_terminal_and_progress_goes_to_stderr(
     assert widest(out) <= 80
     assert "half, alone" in out
     assert "one repetition" in out
-    assert "12 of 12 repetitions" in err
+    assert "12 of 12 runs" in err
 
 
 def test_runs_that_differ_are_too_noisy_to_trust(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

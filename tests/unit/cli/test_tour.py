@@ -105,7 +105,7 @@ def test_a_second_tour_has_a_folder_of_its_own(recorded: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    ("folder", "code", "sentence"), [("x", 2, "exists already"), ("/proc/x", 1, "cannot be made")]
+    ("folder", "code", "sentence"), [("x", 2, "exists already"), ("/proc/x", 2, "cannot be written")]
 )
 def test_a_folder_that_cannot_be_used_is_refused(
     recorded: Path, capsys: pytest.CaptureFixture[str], folder: str, code: int, sentence: str

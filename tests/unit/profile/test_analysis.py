@@ -264,7 +264,9 @@ def test_setting_mpi_up_is_no_communication(tmp_path: Path) -> None:
     found = summary(tmp_path, [rows, rows], (0, 0))
     assert (found.nodes[0].setup_s, found.nodes[0].mpi_s) == (pytest.approx(0.18), pytest.approx(0.02))
     assert found.per_rank[0].computation_s == pytest.approx(0.9)
-    assert "took 0.18 s of all ranks together, which is no communication" in sentences(found)[0][0]
+    assert (
+        "took 0.18 s, summed over all ranks, which is not counted as communication" in sentences(found)[0][0]
+    )
 
 
 def test_one_sided_bytes_inside_a_node_and_between_nodes_are_counted(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_a_list_says_where_runs_came_from(
     capfd.readouterr()
     assert cli.run(["list", "."]) == 0
     out = " ".join(capfd.readouterr().out.split())
-    assert "virtual henri" in out
+    assert "run model virtual" in out
     assert "imported" in out
     assert "listed" in out
 

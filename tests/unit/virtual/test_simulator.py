@@ -289,7 +289,7 @@ def test_a_number_is_kept_to_the_parameter_of_its_name() -> None:
 
 
 def test_the_documentation_lists_every_number_of_a_node_with_its_source() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "guide" / "simulate.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "simulator.md").read_text(encoding="utf-8")
     for item in PARAMETERS:
         row = next(line for line in page.splitlines() if line.startswith(f"| `{item.name}` |"))
         assert row.endswith(f"| {item.text} | {item.source} |")

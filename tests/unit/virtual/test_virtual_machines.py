@@ -137,7 +137,7 @@ def test_sockets_that_are_not_alike_keep_their_own_cores_and_nodes() -> None:
 
 
 def test_the_documented_machine_is_one() -> None:
-    text = (ROOT / "docs" / "guide" / "virtual.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "machine-file.md").read_text(encoding="utf-8")
     found = re.search(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert found is not None
     documented = decode(found[1], "mine.toml")
