@@ -24,7 +24,10 @@ def printed(capfd: pytest.CaptureFixture[str], *words: str) -> str:
     assert found == 0, err
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
     assert widest(plain) <= 80
-    return "\n".join(line.rstrip() for line in plain.replace(str(COLOCATION), "FOLDER").splitlines())
+    return "\n".join(
+        line.rstrip()
+        for line in plain.replace(str(COLOCATION), "FOLDER").replace(str(ROOT), "CHECKOUT").splitlines()
+    )
 
 
 def test_the_best_pairs_are_printed_beside_random_ones_and_bounds(
