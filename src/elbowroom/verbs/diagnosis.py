@@ -164,7 +164,11 @@ def diagnose(
         except NoModel as error:
             job = job_of_profile(profiled, known)
             _write(job, job_file)
-            return _partial(profiled, job, error, job_file, exit_code)
+            return msgspec.structs.replace(
+                _partial(profiled, job, job_file, exit_code),
+                hidden_most=_hidden_most(profiled, job),
+                missing=error.sentence(),
+            )
         except BaseException:
             # The job is there even if no model is.
             _write(job_of_profile(profiled, known), job_file)
@@ -184,7 +188,8 @@ def diagnose(
                 command=command,
                 tell=tell,
             )
-    return _diagnosis(profiled, job, machine, advice, verified, job_file, exit_code)
+    partial = _partial(profiled, job, job_file, exit_code)
+    return _diagnosis(partial, profiled, machine, advice, verified)
 
 
 def planned_model(
@@ -223,23 +228,17 @@ def _write(job: ProfiledJob, path: Path | str | None) -> None:
 
 
 def _diagnosis(
+    partial: Diagnosis,
     profiled: ProfiledSteps,
-    job: ProfiledJob,
     machine: MachineModel,
     advice: Advice,
     verified: Compared | None,
-    job_file: Path | str | None,
-    exit_code: int | None,
 ) -> Diagnosis:
+    """What the profile says by itself (`partial`), and what the model adds."""
     error = advice.now.total.value / profiled.steps.duration.trimmed - 1
     model = machine.model
-    return Diagnosis(
-        profile=profiled.analysis.profile.folder,
-        exit_code=exit_code,
-        steps=_step_facts(profiled, job),
-        job=job.data,
-        job_file=None if job_file is None else str(job_file),
-        unknown=job.unknown,
+    return msgspec.structs.replace(
+        partial,
         model=advice.model if model.path is None else str(model.path),
         model_origin=machine.origin,
         advice=advice,
@@ -247,18 +246,14 @@ def _diagnosis(
         step_error=error,
         verified=verified,
         trusted=machine.trusted is not False and (verified is None or verified.trusted),
-        notes=(*_notes(profiled, exit_code), *_doubts(profiled, machine, advice, error)),
+        notes=(*partial.notes, *_doubts(profiled, machine, advice, error)),
     )
 
 
 def _partial(
-    profiled: ProfiledSteps,
-    job: ProfiledJob,
-    error: NoModel,
-    job_file: Path | str | None,
-    exit_code: int | None,
+    profiled: ProfiledSteps, job: ProfiledJob, job_file: Path | str | None, exit_code: int | None
 ) -> Diagnosis:
-    """What the profile says by itself, where no model says what a change would gain."""
+    """What the profile says by itself: not what a change would gain."""
     return Diagnosis(
         profile=profiled.analysis.profile.folder,
         exit_code=exit_code,
@@ -271,8 +266,6 @@ def _partial(
         advice=None,
         core_bound=None,
         step_error=None,
-        hidden_most=_hidden_most(profiled, job),
-        missing=error.sentence(),
         trusted=False,
         notes=tuple(_notes(profiled, exit_code)),
     )

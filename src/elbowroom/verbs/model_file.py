@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elbowroom import display
 from elbowroom.advise import job as jobs
@@ -39,36 +39,15 @@ from elbowroom.store.models import read_model, write_model
 if TYPE_CHECKING:
     from elbowroom.advise.advice import Advice
     from elbowroom.draw.figure import Figure
-    from elbowroom.machine.topology import Machine
     from elbowroom.models.document import Document
     from elbowroom.models.gpu.kind import GpuErrorTable
     from elbowroom.models.published import MachineErrors
     from elbowroom.models.run_data import FitData
-    from elbowroom.results.result import PointResult
-    from elbowroom.store.folder import Manifest
+    from elbowroom.verbs.run_protocols import MeasuredRun
 
 
 HARDLY = 0.02
 """Mean loss of a run below which the errors of models show nothing."""
-
-
-class MeasuredRun(Protocol):
-    """What models are fitted to and compared with: a run folder (`Run`)."""
-
-    @property
-    def path(self) -> Path:
-        """The run folder."""
-
-    @property
-    def manifest(self) -> Manifest:
-        """What the run was asked for and where it ran."""
-
-    @property
-    def machine(self) -> Machine:
-        """The machine of the run."""
-
-    def points(self) -> list[PointResult]:
-        """One result per point."""
 
 
 class Model:

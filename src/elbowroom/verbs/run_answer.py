@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from elbowroom.cli.answer import Answer, command_line
 from elbowroom.measure.results import IMPORTED
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from elbowroom.machine.topology import Machine
-    from elbowroom.results.result import Finding, PointResult, Verdict
-    from elbowroom.store.folder import Manifest
+    from elbowroom.results.result import Finding
+    from elbowroom.verbs.run_protocols import JudgedRun
 
 EXPLAINED = ("quick", "contrast", "frequency", "polling")
 """Experiments whose losses `explain` takes apart."""
 FITTED = ("cores", "gpu", "gpu-overlap", "intensity", "model", "placement", "ring", "sizes")
 """Experiments whose runs models learn from."""
-
-
-class JudgedRun(Protocol):
-    """What an answer is made of: a run folder (`Run`), which writes the answer into its report."""
-
-    @property
-    def path(self) -> Path:
-        """The run folder."""
-
-    @property
-    def manifest(self) -> Manifest:
-        """What the run was asked for and where it ran."""
-
-    @property
-    def machine(self) -> Machine:
-        """The machine of the run."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether to trust the run, and what it says."""
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What was found in the data."""
-
-    def points(self) -> list[PointResult]:
-        """One result per point."""
 
 
 def run_answer(run: JudgedRun) -> Answer:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from elbowroom.models.curves import Row
     from elbowroom.models.document import Document
     from elbowroom.models.threshold.law import Parameters
-    from elbowroom.verbs.model_file import MeasuredRun
+    from elbowroom.verbs.run_protocols import MeasuredRun
 
 
 def build_page(

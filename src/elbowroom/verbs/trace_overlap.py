@@ -112,7 +112,8 @@ class ReportOverlap(Verb):
         patterns.compiled()
         try:
             with tempfile.TemporaryDirectory(prefix="elbowroom-traces-") as scratch:
-                traces = [one for name in names for one in _traces(Path(name), Path(scratch))]
+                with Wait("looking for traces"):  # of an archive, unpacking it
+                    traces = [one for name in names for one in _traces(Path(name), Path(scratch))]
                 fast = [_fast_reader(one) for one in traces]
                 titles = [one.name for one in traces]
                 with Wait("analysing the trace"):

@@ -20,10 +20,6 @@ from elbowroom.trace.overlap.events import NONE, EventClass, Events, Lane
 from elbowroom.trace.overlap.tables import Numbering
 
 ANCHOR = ".otf2"
-READABLE = (
-    "Kineto or Chrome JSON (also .gz), Nsight Systems' SQLite or parquetdir, rocprofv3's JSON, Perfetto, "
-    "OTF2, Pajé, tables of StarVZ, or a trace of elbowroom"
-)
 _OWN = ("rank-*.jsonl", "job-*/rank-*.jsonl")
 _MOST_FILES = 100_000
 """In a folder or an archive: more is not a folder of traces."""
@@ -189,7 +185,9 @@ def _is_json_trace(start: bytes) -> bool:
 
 
 def _wrong(path: Path, what: str) -> UsageError:
-    return UsageError(what, field="trace", value=str(path), hint=f"give {READABLE}")
+    others = ", ".join(reader.WRITTEN_BY for reader in readers.readers())
+    hint = f"give Kineto or Chrome JSON (also .gz), Perfetto, OTF2, {others}, or a trace of elbowroom"
+    return UsageError(what, field="trace", value=str(path), hint=hint)
 
 
 def joined(parts: Sequence[Events], files: Sequence[str]) -> Events:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.analysis import analyse
 from elbowroom.trace.overlap.chrome import read_json
 from elbowroom.trace.overlap.events import Events
-from elbowroom.trace.overlap.readers import nsight
+from elbowroom.trace.overlap.formats import joined, traces_in
 from elbowroom.trace.overlap.recognition import COMMUNICATION, COMPUTATION, WAITING, recognise
 
 FOLDER = os.environ.get("ELBOWROOM_PUBLIC_FILES", "")
@@ -97,18 +98,24 @@ def _public() -> list[Path]:
     if not FOLDER:
         return []
     return sorted(
-        one for folder in ("kineto", "nsight") for one in (Path(FOLDER) / folder).glob("*") if one.is_file()
+        one
+        for folder in ("kineto", "nsight", "rocprof")
+        for one in (Path(FOLDER) / folder).glob("*")
+        if one.is_file()
     )
 
 
 @pytest.mark.skipif(not FOLDER, reason="ELBOWROOM_PUBLIC_FILES names no folder of public traces")
 @pytest.mark.parametrize("path", _public(), ids=lambda path: path.name)
-def test_times_of_public_traces_are_those_of_a_sweep(path: Path) -> None:
+def test_times_of_public_traces_are_those_of_a_sweep(tmp_path: Path, path: Path) -> None:
     try:
         found = api.trace_overlap(path)
     except UsageError as error:
         pytest.skip(str(error))
-    events = nsight.read(path) if path.suffix == ".sqlite" else read_json(path)
+    traces = traces_in(path, tmp_path)
+    readers = [read_json if one.format == "json" else import_module(one.format).read for one in traces]
+    parts = [read(one.place) for read, one in zip(readers, traces, strict=True)]
+    events = joined(parts, [one.name for one in traces])
     for name, seconds in swept(events).items():
         assert getattr(found, name) == pytest.approx(seconds, rel=1e-9, abs=1e-12)
     answer = found.estimate

@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.events import Events
 from elbowroom.trace.overlap.readers.nsight import TABLES, read_tables
 
@@ -55,6 +54,3 @@ def _copy(base: sqlite3.Connection, name: str, file: Any) -> None:
     for batch in file.iter_batches(columns=columns):
         rows = zip(*(batch.column(one).to_pylist() for one in columns), strict=True)
         base.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
-
-
-__all__ = ["FORMAT", "WRITTEN_BY", "UsageError", "is_folder", "read"]

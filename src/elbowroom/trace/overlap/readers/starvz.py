@@ -15,8 +15,6 @@ from elbowroom.trace.overlap.readers.states import link_class, messages_of, rank
 
 FORMAT = "starvz"
 WRITTEN_BY = "tables of StarVZ or pj_dump (.csv, .parquet)"
-NAMES = ("application", "starpu", "comm_state", "dag", "link", "entities", "paje.state", "paje.link")
-"""Of the files of a folder that StarVZ writes; those that hold states and links are read."""
 _STATES, _LINKS = ("application", "starpu", "paje.state", "states"), ("link", "paje.link", "links")
 _PLACES = ("resourceid", "container", "resource")
 _MS = 10**6
@@ -53,8 +51,8 @@ def read(path: Path) -> Events:
 
 
 def _table(folder: Path, name: str) -> Path | None:
-    ends = (".parquet", ".csv", ".csv.gz", ".feather")
-    return next((file for end in ends[:3] if (file := folder / f"{name}{end}").is_file()), None)
+    ends = (".parquet", ".csv", ".csv.gz")
+    return next((file for end in ends if (file := folder / f"{name}{end}").is_file()), None)
 
 
 def _tables(file: Path) -> list[dict[str, list[Any]]]:
