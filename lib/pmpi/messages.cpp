@@ -140,9 +140,32 @@ void withdraw(const Operation& operation) {
   }
 }
 
-void follow(int result, const Request& request, int call, const About& known, bool persistent) {
-  if (!tool_times || result != MPI_SUCCESS || request.handle == MPI_REQUEST_NULL) {
+namespace {
+
+// A request that is not followed may have the handle of an operation whose end another thread is about to tell. The call that
+// completes the request must not find that operation.
+void cover(const Request& request, bool persistent) {
+  if (!threaded()) {
     return;
+  }
+  in_books([&](Books& books) {
+    if (books.operations.find({Language::c, key_of(request.handle)}) != nullptr) {
+      Operations::Entry& entry = books.operations.make();
+      entry.operation.kind = Operation::other;
+      entry.operation.persistent = persistent;
+      books.operations.add(entry, key_of(request.handle), request.fortran);
+    }
+  });
+}
+
+}  // namespace
+
+void follow(int result, const Request& request, int call, const About& known, bool persistent) {
+  if (result != MPI_SUCCESS || request.handle == MPI_REQUEST_NULL) {
+    return;
+  }
+  if (!tool_times) {
+    return cover(request, persistent);
   }
   bool at_once = false;
   std::optional<Interval> before;
@@ -264,7 +287,7 @@ void complete_blocking(Operations::Entry& receive, const MPI_Status* status, Abo
 
 void remember(Operations::Entry*& entry, int result, const Request& request, int call, const About& known) {
   if (entry == nullptr) {
-    return;
+    return result == MPI_SUCCESS ? cover(request, false) : void();
   }
   if (result != MPI_SUCCESS) {
     return abandon(entry);
@@ -291,6 +314,8 @@ Sending::Sending(int number, MPI_Count count, MPI_Datatype type, int destination
 void Sending::done(int result, const Request& request) {
   if (about_.peer != kNobody) {
     follow(result, request, number_, about_);
+  } else if (result == MPI_SUCCESS) {
+    cover(request, false);
   }
 }
 

@@ -50,12 +50,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory, mpi: Mpi) -> Path:
     return made
 
 
-def pair(mpi: Mpi, folder: Path, name: str, patterns: list[str], library: Path, categories: str) -> Pair:
+def pair(
+    mpi: Mpi, folder: Path, name: str, patterns: list[str], library: Path, categories: str, behind: str = ""
+) -> Pair:
     words = [str(folder / "patterns"), *patterns]
     alone = run(mpi, RANKS, words, folder / f"{name}-alone", None)
     where = folder / f"{name}-traced"
     # `env` of the innermost program wins: what is preloaded there is the counter and, behind it, the tracer.
-    counted = [f"PMPI_COUNTER={where}", f"LD_PRELOAD={folder / 'libcounter.so'}:{library}"]
+    counted = [f"PMPI_COUNTER={where}", f"LD_PRELOAD={folder / 'libcounter.so'}:{library}{behind}"]
     settings = [f"ELBOW_TRACE_CATEGORIES={categories}", "ELBOW_TRACE_BYTES=8388608"]
     return Pair(alone, run(mpi, RANKS, ["env", *counted, *settings, *words], where, library))
 
@@ -72,6 +74,15 @@ def threads(mpi: Mpi, folder: Path) -> Pair:
     if found.alone.code != 0:
         pytest.skip(f"{mpi.name}: threads do not work there, also untraced: {found.alone.said[-300:]}")
     return found
+
+
+@pytest.fixture(scope="module")
+def late_threads(mpi: Mpi, folder: Path, threads: Pair) -> Pair:
+    """The same where a thread tells of a request after others have had its handle."""
+    late = folder / "liblate.so"
+    source = Path(__file__).with_name("late_return.c")
+    subprocess.run([c_wrapper(mpi), "-shared", "-fPIC", "-O1", "-o", late, source], check=True)
+    return pair(mpi, folder, "late", ["threads"], interposer(mpi), "mpi,message", f":{late}")
 
 
 def check_calls(ran: Ran) -> None:
@@ -122,3 +133,7 @@ def test_calls_of_threads_that_share_handles_are_all_recorded(threads: Pair) -> 
 
 def test_messages_of_threads_that_share_handles_are_told_apart(threads: Pair) -> None:
     check_messages(threads.traced)
+
+
+def test_a_handle_that_a_send_has_from_a_receive_leaves_the_receive_its_message(late_threads: Pair) -> None:
+    check_messages(late_threads.traced)
