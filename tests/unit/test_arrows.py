@@ -20,6 +20,7 @@ LAYERS = (
     {"cli"},
     {"advise", "measure", "report"},
     {"studies"},
+    {"diagnose"},
     {"experiments", "launch"},
     {"profile"},
     {"explain", "store"},
@@ -34,7 +35,8 @@ LAYERS = (
 
 ARROWS = {
     "verbs": {
-        "advise", "broadcast", "cli", "draw", "experiments", "explain", "launch", "machine", "measure",
+        "advise", "broadcast", "cli", "diagnose", "draw", "experiments", "explain", "launch", "machine",
+        "measure",
         "models", "plan", "profile", "report", "results", "schedule", "stats", "store", "studies", "trace",
         "virtual", "points", "logs",
     },
@@ -46,6 +48,7 @@ ARROWS = {
     "report": {"advise", "draw", "machine", "models", "points", "results", "stats", "studies"},
     "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},
     "advise": {"draw", "machine", "models", "plan", "points", "results", "stats", "profile"},
+    "diagnose": {"profile", "stats"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
     "experiments": {
         "broadcast", "draw", "explain", "machine", "models", "plan", "points", "results", "stats",

@@ -65,7 +65,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     share: float
 
 
-class Account(NamedTuple):
+class OverlapParts(NamedTuple):
     """Parts of a step's cost in s, each (1 + resamples,): of all iterations, then of each resample."""
 
     message: Floats
@@ -77,7 +77,7 @@ class Account(NamedTuple):
     rest: Floats
 
 
-def account(samples: OverlapSamples, drawn: Resamples) -> Account:
+def account(samples: OverlapSamples, drawn: Resamples) -> OverlapParts:
     """The parts of the module's first paragraph; `rest` includes `calls`."""
     together, alone = samples.together, samples.message
     start = together.posted - together.enter
@@ -95,7 +95,7 @@ def account(samples: OverlapSamples, drawn: Resamples) -> Account:
         return medians(values, drawn.groups[kind][: len(values)], drawn.drawn)
 
     tail = middle("message", tails)
-    return Account(
+    return OverlapParts(
         message=middle("message", message.mean(axis=1)),
         computation=middle("computation", computation.mean(axis=1)),
         computing=middle("together", computing.mean(axis=1)),
@@ -112,7 +112,7 @@ def _behind(enter: Floats) -> Floats:
     return behind
 
 
-def losses(parts: Account, *, progressed: float | None = None) -> tuple[Loss, ...]:
+def losses(parts: OverlapParts, *, progressed: float | None = None) -> tuple[Loss, ...]:
     """What each reason costs, in the order of REASONS.
 
     `progressed`: share of the message that proceeded outside of MPI beside a computation in registers, same
@@ -143,13 +143,13 @@ def losses(parts: Account, *, progressed: float | None = None) -> tuple[Loss, ..
     )
 
 
-def progress_share(parts: Account) -> Floats:
+def progress_share(parts: OverlapParts) -> Floats:
     """Share of what could be hidden that proceeded while the ranks computed: 0 none, 1 all; unclamped."""
     hidable = np.maximum(parts.message - parts.tail, np.finfo(float).tiny)
     return 1.0 - parts.rest / hidable
 
 
-def reason_of(candidates: tuple[Loss, ...], parts: Account, clock_bound: float = 0.0) -> Reason:
+def reason_of(candidates: tuple[Loss, ...], parts: OverlapParts, clock_bound: float = 0.0) -> Reason:
     """The reason that costs most, of those that count; `none` if none does.
 
     A loss counts if its whole interval is above 0 and it is at least NAMED of the shorter side alone;

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elbowroom.stats.overlap.measures import Account, account, losses, progress_share, reason_of
+from elbowroom.stats.overlap.measures import OverlapParts, account, losses, progress_share, reason_of
 from elbowroom.stats.overlap.samples import OverlapSamples, resamples
 from elbowroom.stats.signed_ranks import Floats
 from simulated_overlaps import Bucket, Overlap, simulate
@@ -26,7 +26,7 @@ FEW = 100
 """Resamples: enough for the ends of these intervals."""
 
 
-def parts_of(samples: OverlapSamples) -> Account:
+def parts_of(samples: OverlapSamples) -> OverlapParts:
     return account(samples, resamples(samples, count=FEW))
 
 

@@ -1,0 +1,1 @@
+"""What a program's time goes to, why, and what would gain."""
