@@ -36,6 +36,7 @@ from elbowroom.profile.rank_file import (
     SENDRECV,
     SPAN,
     RankFile,
+    Site,
     ThreadPlace,
     read_rank,
 )
@@ -62,10 +63,11 @@ class MpiEvents(msgspec.Struct, frozen=True, kw_only=True):
     """Records of all ranks, N of each field, ordered by rank and begin; times in ns since the job's start.
 
     `peer` and `members` of a collective are its root and the size of its communicator, -1 where not known.
-    `call` is an index in `names`.
+    `call` is an index in `names`, `site` one in `sites`; `site` is None if a rank's file has no sites.
     """
 
     names: tuple[str, ...]
+    sites: tuple[Site, ...] = ()
     rank: Ints
     begin: Ints
     end: Ints
@@ -75,6 +77,7 @@ class MpiEvents(msgspec.Struct, frozen=True, kw_only=True):
     call: Ints
     kind: Ints
     flags: Ints
+    site: Ints | None = None
 
     @property
     def between(self) -> Bools:
@@ -98,7 +101,9 @@ class MpiEvents(msgspec.Struct, frozen=True, kw_only=True):
 
     def part(self, which: Bools | Ints | slice) -> MpiEvents:
         """Some of the records."""
-        return MpiEvents(names=self.names, **{name: getattr(self, name)[which] for name in FIELDS})
+        fields: dict[str, Any] = {name: getattr(self, name)[which] for name in FIELDS}
+        site = None if self.site is None else self.site[which]
+        return MpiEvents(names=self.names, sites=self.sites, site=site, **fields)
 
     def of_rank(self, rank: int) -> MpiEvents:
         """The records of one rank."""
@@ -109,10 +114,28 @@ class MpiEvents(msgspec.Struct, frozen=True, kw_only=True):
 FIELDS = ("rank", "begin", "end", "bytes", "peer", "members", "call", "kind", "flags")
 
 
+class SchedulerSamples(msgspec.Struct, frozen=True, kw_only=True):
+    """What the scheduler did with the threads that call MPI, N of each field, ordered by rank and begin;
+    times in ns since the job's start.
+
+    Between `begin` and `end` a thread was `cpu_ns` on a core and `waited_ns` in the run queue; the rest of
+    the time it slept. `thread` is a number in the rank's `threads`, `cpu` the core at the end. `waited_ns` is
+    None where the kernel does not count it (CONFIG_SCHED_INFO).
+    """
+
+    rank: Ints
+    thread: Ints
+    begin: Ints
+    end: Ints
+    cpu_ns: Ints
+    waited_ns: Ints | None
+    cpu: Ints
+
+
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """A job. `ranks`: those that are there, by rank; `size`: how many the job had; `nodes_of`: (size,) node
     of each rank; `names`: of the nodes; `duration`: ns from the first rank's start to the last one's end;
-    `notes`: what is missing or partial, in sentences.
+    `notes`: what is missing or partial, in sentences; `scheduled`: None if no rank's file has samples.
     """
 
     folder: str
@@ -125,6 +148,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     duration: int
     notes: tuple[str, ...]
     memory: MemoryTraffic | None = None
+    scheduled: SchedulerSamples | None = None
 
     @property
     def nodes(self) -> int:
@@ -326,7 +350,8 @@ def _events(ranks: Sequence[RankFile], start: dict[int, int]) -> MpiEvents:
             "flags": records["flags"].astype(np.int64),
         }
         parts.append({name: column[order] for name, column in columns.items()})
-    return MpiEvents(names=names, **{name: np.concatenate([part[name] for part in parts]) for name in FIELDS})
+    joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in FIELDS}
+    return MpiEvents(names=names, **joined)
 
 
 def _node_names(ranks: Sequence[RankFile], nodes: int) -> tuple[str, ...]:

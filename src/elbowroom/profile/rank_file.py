@@ -108,6 +108,18 @@ RECORD = np.dtype(
     ]
 )
 
+SAMPLE = np.dtype(
+    [
+        ("begin", "<i8"),
+        ("end", "<i8"),
+        ("thread", "<i8"),
+        ("cpu_ns", "<i8"),
+        ("waited_ns", "<i8"),
+        ("cpu", "<i8"),
+    ]
+)
+"""`thread`: its number in RankFile.threads; `waited_ns`: -1 where the kernel does not count it."""
+
 Records = npt.NDArray[np.void]
 
 _MOST_NS = 1 << 62
@@ -127,9 +139,25 @@ class CallKind(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
 
 
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """A place in the program that calls MPI: the function's name, and the return address as a virtual address
+    of the module (an executable or shared library, by its path). No module: the place is not known.
+    `size` and `mtime_ns` are those of the module's file when the program ran, 0 if not known.
+    """
+
+    call: str
+    module: str = ""
+    offset: int = 0
+    size: int = 0
+    mtime_ns: int = 0
+
+
 class ThreadPlace(msgspec.Struct, frozen=True, kw_only=True):
     """A thread: how many cores it may run on, the first and the last of them, a hash of all (threads with the
     same cores have the same), and its CPU time in ns.
+
+    `waited_ns`: its time in the run queue; `cpu` and `node`: the core that it ran on last, and that core's
+    NUMA node; `migrations`: how often it was seen on another core than before. None if not known.
     """
 
     thread: int
@@ -138,6 +166,19 @@ class ThreadPlace(msgspec.Struct, frozen=True, kw_only=True):
     last: int
     mask: int
     cpu_ns: int
+    waited_ns: int | None = None
+    cpu: int | None = None
+    node: int | None = None
+    migrations: int | None = None
+
+
+class CpuLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the control group of a process allowed at MPI_Init: `cpus`, cores' worth of time (None: no limit),
+    and the list of its cores, as "0-3,8" ("" if not known).
+    """
+
+    cpus: float | None
+    cpuset: str
 
 
 class RankFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +186,10 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
 
     `nodes_of`: (size,) node of each rank of MPI_COMM_WORLD; `windows`: (window_count,) WINDOW; `records`:
     RECORD, the oldest first, those that are left; `lost` others were not recorded or overwritten.
+
+    Not in files of format 1 (None): `sites`, with `site_of` (N,), the site of each record; `samples`,
+    SAMPLE, what the scheduler did with a thread since its sample before; `limits`, None also where the
+    control group is not known.
     """
 
     path: str
@@ -169,6 +214,10 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
     windows: Records
     records: Records
     threads: tuple[ThreadPlace, ...] = ()
+    sites: tuple[Site, ...] | None = None
+    site_of: npt.NDArray[np.int64] | None = None
+    samples: Records | None = None
+    limits: CpuLimits | None = None
 
 
 def read_rank(path: Path) -> RankFile:
@@ -189,9 +238,10 @@ def read_rank(path: Path) -> RankFile:
     _check(path, "windows", all(int(windows[name].max(initial=0)) < _MOST_NS for name in WINDOW.names or ()))
     records, torn = _checked_records(path, head, tables["records_at"], len(names))
     written, capacity = int(head["written"]), int(head["records"])
+    plain: dict[str, Any] = {name: int(head[name]) for name in _PLAIN}
     return RankFile(
         path=str(path),
-        **{name: int(head[name]) for name in _PLAIN},
+        **plain,
         end_ns=int(head["end_ns"]) or None,
         lost=max(int(head["lost"]), written - capacity, 0) + torn,
         host=_text(head["host"]),
