@@ -48,7 +48,7 @@ ARROWS = {
     "report": {"advise", "draw", "machine", "models", "points", "results", "stats", "studies"},
     "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},
     "advise": {"draw", "machine", "models", "plan", "points", "results", "stats", "profile"},
-    "diagnose": {"profile", "stats"},
+    "diagnose": {"launch", "machine", "profile", "stats", "store"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
     "experiments": {
         "broadcast", "draw", "explain", "machine", "models", "plan", "points", "results", "stats",

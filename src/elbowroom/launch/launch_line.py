@@ -70,8 +70,8 @@ def with_theirs(words: Sequence[str], own: str) -> tuple[list[str], list[bool]]:
     return changed, had
 
 
-LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
-DIRECT = ("srun",)
+LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "flux")
+DIRECT = ("srun", "flux")
 """Launchers that give ranks their own environment, and belong to no MPI."""
 
 SUFFIXES = ("", ".openmpi", ".mpich")
