@@ -134,14 +134,14 @@ def candidates(
     Lines that do the same are one candidate; the unchanged line is none.
     """
     order = [cause for cause in causes if cause in _TREATMENTS] if causes else list(_TREATMENTS)
-    found: dict[str, Candidate] = {}
+    by_line: dict[str, Candidate] = {}
     for cause in order:
         for treatment in _TREATMENTS[cause]:
             for line, what, changes in treatment(situation):
                 one = Candidate.of(line, cause, what, changes_results=changes)
                 if one.typed != situation.line.typed() and (may_change_results or not changes):
-                    found.setdefault(one.typed, one)
-    return tuple(found.values())
+                    by_line.setdefault(one.typed, one)
+    return tuple(by_line.values())
 
 
 Treated = Iterator[tuple[LaunchLine, str, bool]]
@@ -178,8 +178,8 @@ def unbound(line: LaunchLine) -> LaunchLine:
 
 def _affinity(line: LaunchLine) -> str | None:
     """The value of flux's option that binds, as typed."""
-    found = [option.values[0] for option in line.options if option.name == "setopt"]
-    return next((value for value in found if value.startswith("cpu-affinity")), "cpu-affinity")
+    settings = [option.values[0] for option in line.options if option.name == "setopt"]
+    return next((value for value in settings if value.startswith("cpu-affinity")), "cpu-affinity")
 
 
 def bound(line: LaunchLine, threads: int, spread: str | None = None) -> LaunchLine:

@@ -148,13 +148,13 @@ class LaunchLine(msgspec.Struct, frozen=True, kw_only=True):
 
     def values(self, name: str) -> tuple[str, ...] | None:
         """The values of the last option of this name; None if there is none."""
-        found = [option.values for option in self.options if option.name == name]
-        return found[-1] if found else None
+        given = [option.values for option in self.options if option.name == name]
+        return given[-1] if given else None
 
     def value(self, *names: str) -> str | None:
         """The one value of the last option with one of these names."""
-        found = [option.values for option in self.options if option.name in names and option.values]
-        return found[-1][0] if found else None
+        given = [option.values for option in self.options if option.name in names and option.values]
+        return given[-1][0] if given else None
 
     def has(self, *names: str) -> bool:
         """Whether an option of one of these names is there."""
