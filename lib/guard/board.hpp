@@ -73,6 +73,8 @@ class Board {
 };
 
 void free_place(Place& place);
+// The place that elbow_guard_join gave.
+Place* place_of(elbow_guard_rank* joined);
 
 // The file that is meant where no path is given: ELBOW_GUARD, else the latest board in shared memory. "": none.
 std::string usual_path();

@@ -69,6 +69,8 @@ bool is_direction(int direction) { return direction == ELBOW_GUARD_OUT || direct
 
 }  // namespace
 
+Place* elbowroom::guard::place_of(elbow_guard_rank* joined) { return joined->place; }
+
 elbow_guard* elbow_guard_open(const char* path) {
   return elbowroom::c_interface::guard(
       [&] { return new elbow_guard(path != nullptr ? path : elbowroom::guard::usual_path(), 0); });

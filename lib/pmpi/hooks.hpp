@@ -78,8 +78,8 @@ void tool_left(int call);
 // A message is about to be posted; one has come, and its receive is complete.
 void tool_sent(const Message& message);
 void tool_received(const Message& message);
-// An operation is posted by the call that this thread is in: its time, for Interval.
-std::uint64_t tool_posting();
+// An operation is posted by the call that this thread is in, by `call`, or started, which `call` made: its time, for Interval.
+std::uint64_t tool_posting(int call, const About& about);
 // An operation is complete, or nothing more will be heard of it (freed, MPI_Finalize); `got`: the message of a receive, with
 // its sequence only if the tool matches, NULL where there is none.
 void tool_completed(const Interval& interval, const Message* got, Ending ending);

@@ -72,7 +72,7 @@ void Starting::start(MPI_Request request) {
     }
     Operation& operation = entry->operation;
     operation.active = true;
-    operation.interval.posted = tool_posting();
+    operation.interval.posted = tool_posting(operation.interval.call, operation.interval.about);
     if (operation.kind == Operation::send) {
       message = message_to(*operation.communicator, operation.rank, operation.tag, operation.bytes);
     } else if (operation.kind == Operation::receive) {

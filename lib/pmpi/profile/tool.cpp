@@ -313,7 +313,7 @@ void tool_received(const Message& message) {
   current.bytes = message.bytes;
 }
 
-std::uint64_t tool_posting() { return current.begin; }
+std::uint64_t tool_posting(int, const About&) { return current.begin; }
 
 void tool_completed(const Interval& interval, const Message* got, Ending ending) {
   current.completed = true;

@@ -270,7 +270,7 @@ void tool_received(const Message& message) {
 }
 
 // When a transfer began and ended is in the events of its calls.
-std::uint64_t tool_posting() { return 0; }
+std::uint64_t tool_posting(int, const About&) { return 0; }
 void tool_completed(const Interval&, const Message*, Ending) {}
 int tool_communicator(const std::vector<int>&, int) { return 0; }
 

@@ -268,7 +268,8 @@ def trace_libraries(mpi: Mpi | None = None) -> Path:
     """The folder with the libraries that are preloaded into a traced or profiled program.
 
     These are libelbow_trace.so and libelbow_clock.so, also by their sonames; for an `mpi`
-    libelbow_trace_mpi.so and libelbow_profile_mpi.so; and libelbow_trace_starpu.so and
+    libelbow_trace_mpi.so, libelbow_profile_mpi.so and
+    libelbow_guard_mpi.so; and libelbow_trace_starpu.so and
     libelbow_trace_omp.so where StarPU and omp-tools.h are installed. ELBOWROOM_TRACE_LIBRARIES names such a
     folder, built for the same MPI.
     MachineError if they cannot be built.
@@ -286,7 +287,8 @@ def trace_libraries(mpi: Mpi | None = None) -> Path:
     if mpi is not None:
         others += [mpi.kind, mpi.version, mpi.prefix, mpi.compiler]
         options = (f"-DMPI_C_COMPILER={_c_wrapper(mpi)}",)
-    files = native.files_below(sources, (*TRACE_FOLDERS, "lib/pmpi", "lib/profile", "lib/preload"))
+    folders = (*TRACE_FOLDERS, "lib/guard", "lib/pmpi", "lib/profile", "lib/preload")
+    files = native.files_below(sources, folders)
     files = [path for path in files if not {"merge", "outputs"} & set(path.relative_to(sources).parts)]
     files.append(sources / "VERSION")
     key = f"{mpi.kind}-{mpi.version}-" if mpi is not None else ""

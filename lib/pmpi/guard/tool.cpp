@@ -1,0 +1,157 @@
+// The tool that guards: what the shims tell is published on the board of this node (lib/guard).
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "calls.hpp"
+#include "elbowroom/guard.h"
+#include "guard/publishing.hpp"
+#include "pmpi/books.hpp"
+#include "pmpi/hooks.hpp"
+
+namespace elbowroom::pmpi {
+namespace {
+
+elbow_guard* board = nullptr;
+guard::Place* place_here = nullptr;  // NULL: this process is not guarded
+constexpr int kNothing = -1;
+
+// The direction of what a call or an operation moves; kNothing where it moves nothing.
+int direction_of(int call, const About& about) {
+  const CallInfo& info = calls[call];
+  if (info.kind != Kind::message) {
+    return kNothing;
+  }
+  switch (info.role) {
+    case Role::receive: return about.peer == kNobody ? kNothing : ELBOW_GUARD_IN;
+    case Role::send:
+    case Role::exchange:
+    case Role::access: return about.peer == kNobody ? kNothing : ELBOW_GUARD_OUT;
+    case Role::collective: return ELBOW_GUARD_OUT;
+    case Role::barrier:
+    case Role::completion:
+    case Role::other: break;
+  }
+  return kNothing;
+}
+
+bool waits(int call) {
+  const Role role = calls[call].role;
+  return calls[call].blocking && (role == Role::completion || role == Role::receive || role == Role::barrier);
+}
+
+// What the call that this thread is in has published.
+struct Published {
+  int direction = kNothing;
+  std::uint64_t bytes = 0;
+  bool waits = false;
+};
+constinit thread_local Published published __attribute__((tls_model("initial-exec")));
+
+void withdraw_published() {
+  const Published before = std::exchange(published, {});
+  if (before.direction != kNothing) {
+    guard::end(*place_here, before.direction, before.bytes, threaded());
+  }
+  if (before.waits) {
+    place_here->waiting.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+void not_guarded() { std::fprintf(stderr, "elbowroom: this process is not guarded: %s\n", elbow_guard_error()); }
+
+void forget_in_child() { place_here = nullptr; }
+
+void leave_board() {
+  if (place_here != nullptr) {
+    guard::free_place(*std::exchange(place_here, nullptr));
+  }
+}
+
+}  // namespace
+
+const bool tool_matches = false;
+const bool tool_times = true;
+
+bool tool_starting() { return false; }
+
+bool tool_started(const Place& place) {
+  const char* const path = std::getenv("ELBOW_GUARD");
+  if (path == nullptr || *path == '\0') {
+    return false;
+  }
+  board = elbow_guard_make(path, 0);
+  elbow_guard_rank* const joined = board == nullptr ? nullptr : elbow_guard_join(board, place.rank, place.threads);
+  if (joined == nullptr) {
+    not_guarded();
+    return false;
+  }
+  place_here = guard::place_of(joined);
+  pthread_atfork(nullptr, nullptr, forget_in_child);
+  return true;
+}
+
+void tool_finishing() {}
+
+void tool_paused() {}
+
+void tool_enter(int call, const About& about) {
+  if (place_here == nullptr) {
+    return;
+  }
+  const int direction = calls[call].blocking ? direction_of(call, about) : kNothing;
+  published = {direction, about.bytes, waits(call)};
+  if (direction != kNothing) {
+    guard::begin(*place_here, direction, about.bytes, threaded());
+  }
+  if (published.waits) {
+    place_here->waiting.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void tool_leave(int call, const About&) {
+  if (place_here != nullptr) {
+    withdraw_published();
+    if (call == call::Finalize) {
+      leave_board();
+    }
+  }
+}
+
+void tool_left(int) {
+  if (place_here != nullptr) {
+    withdraw_published();
+  }
+}
+
+void tool_sent(const Message&) {}
+void tool_received(const Message&) {}
+
+std::uint64_t tool_posting(int call, const About& about) {
+  const int direction = direction_of(call, about);
+  if (place_here != nullptr && direction != kNothing) {
+    guard::begin(*place_here, direction, about.bytes, threaded());
+  }
+  return 0;
+}
+
+void tool_completed(const Interval& interval, const Message*, Ending) {
+  const int direction = direction_of(interval.call, interval.about);
+  if (place_here != nullptr && direction != kNothing) {
+    guard::end(*place_here, direction, interval.about.bytes, threaded());
+  }
+}
+
+int tool_communicator(const std::vector<int>&, int) { return 0; }
+
+void tool_world_barrier() {}
+
+void tool_region(int level) {
+  if (place_here != nullptr && level > 0) {
+    guard::step(*place_here, elbow_guard_now());
+  }
+}
+
+}  // namespace elbowroom::pmpi
