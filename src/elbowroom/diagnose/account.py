@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.profile.profile import Profile
+from elbowroom.diagnose.bins import Pieces, pieces_of
+from elbowroom.diagnose.calls import SENDS, RankCalls, calls_of_rank
+from elbowroom.diagnose.ledger import Ledger, Parts, ledger_of_rank, unrecorded_library
+from elbowroom.diagnose.partners import Partners
+from elbowroom.diagnose.pop import PopFactors, interval_of, pop_factors, resampled
+from elbowroom.diagnose.scheduled import scheduled_of_rank
+from elbowroom.diagnose.waits import SHORT_NS
+from elbowroom.profile.profile import Profile, clock_starts
+from elbowroom.profile.rank_file import RankFile, Site
+from elbowroom.profile.sites import locate
 from elbowroom.stats.interval import Interval
 
 Floats = npt.NDArray[np.float64]
@@ -19,6 +29,29 @@ PARTS = (
     "scheduler", "io", "not_explained",
 )  # fmt: skip
 """In the order of the document and of the bars."""
+WAITING = ("late_ranks", "collective_wait")
+MESSAGES = 200_000
+"""Messages that are kept in an account, at most; of more, every n-th one."""
+NO_SAMPLES = (
+    "the profile has no samples of the scheduler: time without a core and asleep counts as computation, and "
+    "inside MPI as not explained"
+)
+
+
+class StepEdges(Protocol):
+    """Steps (profile/steps.py), as far as an account needs them."""
+
+    @property
+    def recognised_by(self) -> str:
+        """`marks` or `pattern`."""
+
+    @property
+    def pattern(self) -> tuple[str, ...]:
+        """The calls of a step, empty for marks."""
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """(steps + 1,) seconds since the job's start."""
 
 
 class SiteAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,18 +74,6 @@ class SiteAccount(msgspec.Struct, frozen=True, kw_only=True):
     def total(self) -> float:
         """Seconds of a step in its calls, mean of the ranks."""
         return sum(self.seconds.values())
-
-
-class PopFactors(msgspec.Struct, frozen=True, kw_only=True):
-    """By TALP's definitions: parallel efficiency = load balance x communication efficiency, and communication
-    efficiency = serialisation x transfer; the products of the values are exact.
-    """
-
-    parallel_efficiency: Interval
-    load_balance: Interval
-    communication_efficiency: Interval
-    serialisation: Interval
-    transfer: Interval
 
 
 class MessageCosts(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,11 +119,198 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     def shares(self) -> dict[str, Interval]:
         """Of each part: its share of the mean step over all ranks, with a 90 % interval over the steps."""
-        raise NotImplementedError
+        drawn = resampled(self.seconds.mean(axis=1))
+        total = np.maximum(drawn.sum(axis=1), np.finfo(np.float64).tiny)
+        return {part: interval_of(drawn[:, at] / total) for at, part in enumerate(PARTS)}
+
+    def of_ranks(self) -> Floats:
+        """(ranks, parts) seconds of the mean step."""
+        result: Floats = self.seconds.mean(axis=0)
+        return result
 
 
-def account_of(profile: Profile, edges: Sequence[float] | Floats | None) -> Account:
-    """The account of a profile between `edges`, (steps + 1,) seconds as in Steps.edges; without them, the
-    whole run is one step.
+def account_of(profile: Profile, steps: StepEdges | None) -> Account:
+    """The account of a profile between the edges of these steps; without steps, the whole run is one."""
+    edges = _edges(profile, steps)
+    books = _Books(profile, edges)
+    for rank in profile.ranks:
+        books.read(rank)
+    for at, rank in enumerate(profile.ranks):
+        books.settle(at, rank)
+    return books.account(steps)
+
+
+def _edges(profile: Profile, steps: StepEdges | None) -> Ints:
+    """Where steps begin and end, ns: those of which every rank has all records."""
+    edges = np.array([0.0, profile.duration / 1e9] if steps is None else steps.edges)
+    return np.round(edges * 1e9).astype(np.int64)
+
+
+class _Books:
+    """What is added up over the ranks of a profile, one after the other."""
+
+    def __init__(self, profile: Profile, edges: Ints) -> None:
+        self.profile, self.edges = profile, edges
+        self.names = tuple(dict.fromkeys(kind.name for rank in profile.ranks for kind in rank.call_kinds))
+        self.number = {name: at for at, name in enumerate(self.names)}
+        self.starts = clock_starts(profile.ranks)
+        ranks = [rank.rank for rank in profile.ranks]
+        self.partners = Partners(ranks, self.names, profile.size)
+        self.seconds = np.zeros((len(edges) - 1, len(ranks), len(PARTS)))
+        self.useful = np.zeros((len(edges) - 1, len(ranks)))
+        self.late: dict[tuple[int, int], float] = {}
+        self.sites: dict[Site, Floats] = {}
+        self.messages: list[MessageCosts] = []
+        self.without_samples: list[int] = []
+
+    def read(self, rank: RankFile) -> None:
+        """Keep what the other ranks need to know of this one."""
+        self.partners.add(self._calls(rank))
+
+    def _calls(self, rank: RankFile) -> RankCalls:
+        return calls_of_rank(rank, self.starts[rank.rank], self.number)
+
+    def settle(self, at: int, rank: RankFile) -> None:
+        """The parts of one rank's time."""
+        own = self._calls(rank)
+        scheduled = scheduled_of_rank(rank.samples, self.starts[rank.rank])
+        if scheduled is None:
+            self.without_samples.append(rank.rank)
+        ends = int(self.edges[0]), int(self.edges[-1])
+        readiness = self.partners.readiness(own)
+        ledger = ledger_of_rank(own, readiness, scheduled, self.names, *ends)
+        self._add_gaps(at, rank, ledger)
+        pieces = pieces_of(ledger.calls.begin, ledger.calls.end, self.edges)
+        self._add(at, ledger.of_calls, pieces)
+        self._add_sites(rank, ledger, pieces)
+        self._add_late(rank.rank, ledger)
+        self.messages.append(_messages(own, ledger, self.edges, MESSAGES // len(self.profile.ranks)))
+
+    def _add(self, at: int, parts: Parts, pieces: Pieces) -> None:
+        for part, amount in parts.items():
+            self.seconds[:, at, PARTS.index(part)] += pieces.by_step(amount, len(self.edges) - 1) / 1e9
+
+    def _add_gaps(self, at: int, rank: RankFile, ledger: Ledger) -> None:
+        self._add(at, ledger.of_gaps, pieces_of(ledger.gap_begin, ledger.gap_end, self.edges))
+        ends = int(self.edges[0]), int(self.edges[-1])
+        library = unrecorded_library(rank, self.starts[rank.rank], ledger, *ends) / 1e9
+        own = self.seconds[:, at]
+        self.useful[:, at] = own.sum(axis=1)
+        compute, calls = PARTS.index("compute"), PARTS.index("library")
+        total = float(own[:, compute].sum())
+        if total > 0:
+            moved = own[:, compute] * min(1.0, library / total)
+            own[:, compute] -= moved
+            own[:, calls] += moved
+            self.useful[:, at] -= moved
+
+    def _add_sites(self, rank: RankFile, ledger: Ledger, pieces: Pieces) -> None:
+        calls = ledger.calls
+        code = calls.site.astype(np.int64) * len(self.names) + calls.name
+        codes, which = np.unique(code[pieces.span], return_inverse=True)
+        totals = np.zeros((len(codes), len(PARTS) + 1))
+        totals[:, -1] = np.bincount(which, weights=pieces.share, minlength=len(codes))
+        for part, amount in ledger.of_calls.items():
+            inside = pieces.inside(amount)
+            totals[:, PARTS.index(part)] = np.bincount(which, weights=inside, minlength=len(codes)) / 1e9
+        for one, row in zip(codes.tolist(), totals, strict=True):
+            call = self.names[one % len(self.names)]
+            site = Site(call=call) if rank.sites is None else rank.sites[one // len(self.names)]
+            self.sites[site] = self.sites.get(site, 0.0) + row
+
+    def _add_late(self, rank: int, ledger: Ledger) -> None:
+        completed, waited = ledger.completed, ledger.waits.waited
+        begin = ledger.calls.begin[completed.call]
+        some = (waited > 0) & (completed.partner >= 0) & (begin >= self.edges[0]) & (begin < self.edges[-1])
+        total = np.bincount(completed.partner[some], weights=waited[some] / 1e9)
+        steps = len(self.edges) - 1
+        self.late |= {(rank, int(other)): float(total[other]) / steps for other in np.flatnonzero(total)}
+
+    def account(self, steps: StepEdges | None) -> Account:
+        """Of all ranks that were settled."""
+        lengths = np.diff(self.edges) / 1e9
+        waiting = [PARTS.index(part) for part in WAITING]
+        return Account(
+            step_s=float(lengths.mean()),
+            count=len(lengths),
+            seconds=self.seconds,
+            ranks=self.partners.ranks,
+            edges=self.edges / 1e9,
+            sites=_site_accounts(self.sites, len(self.partners.ranks), len(lengths)),
+            pop=pop_factors(lengths, self.useful, self.seconds[:, :, waiting].sum(axis=2)),
+            late=self.late,
+            messages=_joined(self.messages),
+            iterations_per_step=None if steps is None else iterations_of(steps),
+            notes=self._notes(),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = []
+        if self.without_samples:
+            notes.append(NO_SAMPLES)
+        if len(self.edges) == 2:
+            notes.append("one step has no intervals over steps")
+        return tuple(notes)
+
+
+def _messages(own: RankCalls, ledger: Ledger, edges: Ints, most: int) -> MessageCosts:
+    """The messages that a rank waited for between `edges`; not those of short calls."""
+    completed, waits, calls, operations = ledger.completed, ledger.waits, ledger.calls, own.operations
+    begin, end = calls.begin[completed.call], calls.end[completed.call]
+    some = np.flatnonzero((end - begin >= SHORT_NS) & (begin >= edges[0]) & (begin < edges[-1]))
+    some = some[:: max(1, -(-len(some) // max(1, most)))]
+    critical = completed.critical[some]
+    return MessageCosts(
+        rank=np.full(len(some), own.rank),
+        peer=np.where(ledger.collective[some], -1, operations.peer[critical]).astype(np.int64),
+        out=np.isin(operations.kind[critical], SENDS),
+        bytes=completed.bytes[some],
+        posted=operations.begin[critical] / 1e9,
+        ready=completed.ready[some] / 1e9,
+        begin=begin[some] / 1e9,
+        end=end[some] / 1e9,
+        alone=waits.alone[some] / 1e9,
+        transfer=(end - completed.ready)[some] / 1e9,
+    )
+
+
+def _joined(parts: Sequence[MessageCosts]) -> MessageCosts:
+    fields = MessageCosts.__struct_fields__
+    return MessageCosts(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in fields})
+
+
+def _site_accounts(sites: Mapping[Site, Floats], ranks: int, steps: int) -> tuple[SiteAccount, ...]:
+    """Sites by their time, most first."""
+    ordered = sorted(sites.items(), key=lambda one: -float(one[1][:-1].sum()))
+    places = locate([site for site, _ in ordered])
+    return tuple(
+        SiteAccount(
+            call=site.call,
+            seconds={part: float(row[at]) / ranks / steps for at, part in enumerate(PARTS) if row[at]},
+            calls=float(row[-1]) / steps,
+            function=place.function,
+            file=place.file,
+            line=place.line,
+            module=site.module,
+            offset=site.offset,
+        )
+        for (site, row), place in zip(ordered, places, strict=True)
+    )
+
+
+REPEATED = 0.8
+"""Share of equal calls at a distance, from which on a pattern repeats after it."""
+
+
+def iterations_of(steps: StepEdges) -> int | None:
+    """How many of the program's own iterations a step has: how often the functions of its pattern repeat in
+    it. None for marks, which are the program's own.
     """
-    raise NotImplementedError
+    if steps.recognised_by == "marks":
+        return 1
+    names = np.unique(np.array(steps.pattern), return_inverse=True)[1]
+    for length in range(2, len(names) // 2 + 1):
+        same = names[length:] == names[:-length]
+        if same.mean() >= REPEATED and len(np.unique(names[:length])) > 1:
+            return round(len(names) / length)
+    return 1

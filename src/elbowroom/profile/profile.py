@@ -183,7 +183,7 @@ def read_profile(folder: Path) -> Profile:
     ranks = _ranks(folder, manifest)
     _check_one_job(folder, ranks)
     ranks = _with_nodes(folder, ranks)
-    start = _starts(ranks)
+    start = clock_starts(ranks)
     events = _events(ranks, start)
     duration = max(max(_ends(ranks, start)), int(events.end.max(initial=1)))
     first = ranks[0]
@@ -311,7 +311,7 @@ def _two_jobs(folder: Path, a: RankFile, b: RankFile, why: str) -> UsageError:
     )
 
 
-def _starts(ranks: Sequence[RankFile]) -> dict[int, int]:
+def clock_starts(ranks: Sequence[RankFile]) -> dict[int, int]:
     """What to subtract from the times of each rank: its host's monotonic clock at the job's start."""
     walls: dict[str, list[int]] = {}
     for rank in ranks:

@@ -1,0 +1,166 @@
+"""All of a rank's time, span by span: its calls and the computation between them, each in exclusive parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.diagnose.calls import COLLECTIVES, CallTable, RankCalls
+from elbowroom.diagnose.partners import Readiness
+from elbowroom.diagnose.scheduled import Scheduled
+from elbowroom.diagnose.waits import SHORT_NS, Completed, WaitParts, completed_by_calls, wait_parts
+from elbowroom.profile import rank_file as f
+from elbowroom.profile.rank_file import RankFile
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+Parts = dict[str, Ints]
+"""ns of each span by part; parts that no span has are not there."""
+
+
+class Ledger(NamedTuple):
+    """The calls of a rank and the gaps between them, with their parts. `gap_begin`, `gap_end`: before each
+    call and after the last one.
+    """
+
+    calls: CallTable
+    of_calls: Parts
+    gap_begin: Ints
+    gap_end: Ints
+    of_gaps: Parts
+    completed: Completed
+    waits: WaitParts
+    collective: Bools
+
+
+def ledger_of_rank(
+    own: RankCalls,
+    readiness: Readiness,
+    scheduled: Scheduled | None,
+    names: Sequence[str],
+    first: int,
+    last: int,
+) -> Ledger:
+    """The time of a rank between `first` and `last`, ns, and what its calls before and after it took."""
+    completed = completed_by_calls(own, readiness)
+    waits = wait_parts(own, readiness, completed)
+    kinds = np.zeros(256, dtype=bool)
+    kinds[list(COLLECTIVES)] = True
+    collective = kinds[own.operations.kind[completed.critical]]
+    calls = own.calls
+    begin = np.concatenate([[min(first, *calls.begin[:1])], calls.end])
+    end = np.concatenate([calls.begin, [max(last, *calls.end[-1:])]])
+    return Ledger(
+        calls=calls,
+        of_calls=_parts_of_calls(own, completed, waits, collective, scheduled, names),
+        gap_begin=begin,
+        gap_end=end,
+        of_gaps=_parts_of_gaps(begin, end, scheduled),
+        completed=completed,
+        waits=waits,
+        collective=collective,
+    )
+
+
+def _parts_of_calls(
+    own: RankCalls,
+    completed: Completed,
+    waits: WaitParts,
+    collective: Bools,
+    scheduled: Scheduled | None,
+    names: Sequence[str],
+) -> Parts:
+    calls, at = own.calls, completed.call
+    parts = _Parts(len(calls.begin))
+    brief = calls.end[at] - completed.ready < SHORT_NS
+    parts.add("late_ranks", at, np.where(collective, 0, waits.waited))
+    parts.add("collective_wait", at, np.where(collective, waits.waited, 0))
+    parts.add("library", at, np.where(brief, calls.end[at] - completed.ready, 0))
+    long = np.flatnonzero(~brief)
+    at, collective = at[long], collective[long]
+    parts.add("transfer", at, waits.transfer[long])
+    parts.add("no_progress", at, waits.hidden[long] + waits.peer[long])
+    extra = waits.extra[long]
+    if scheduled is not None:
+        waited = np.minimum(extra, scheduled.waited_in(completed.ready[long], calls.end[at]))
+        parts.add("scheduler", at, waited)
+        extra = extra - waited
+    unknown = collective & ~completed.known[long]
+    parts.add("collective_wait", at, np.where(unknown, extra, 0))
+    parts.add("not_explained", at, np.where(unknown, 0, extra))
+    _add_others(parts, calls, completed, scheduled, names)
+    return parts.of
+
+
+def _add_others(
+    parts: _Parts, calls: CallTable, completed: Completed, scheduled: Scheduled | None, names: Sequence[str]
+) -> None:
+    """Calls that completed no operation."""
+    others = np.ones(len(calls.begin), dtype=bool)
+    others[completed.call] = False
+    at = np.flatnonzero(others)
+    length = calls.end[at] - calls.begin[at]
+    file = np.array([name.startswith("MPI_File_") for name in names] or [False])[calls.name[at]]
+    posts = np.array([_posts_data(name) for name in names] or [False])[calls.name[at]]
+    waiting = calls.kind[at] == f.COMPLETION
+    parts.add("io", at, np.where(file, length, 0))
+    base = np.where(posts | waiting, np.minimum(length, SHORT_NS), np.where(file, 0, length))
+    rest = np.where(file, 0, length - base)
+    parts.add("library", at, base)
+    if scheduled is not None:
+        waited = np.minimum(rest, scheduled.waited_in(calls.begin[at], calls.end[at]))
+        parts.add("scheduler", at, waited)
+        rest = rest - waited
+    parts.add("transfer", at, np.where(posts, rest, 0))
+    parts.add("not_explained", at, np.where(posts, 0, rest))
+
+
+def _posts_data(name: str) -> bool:
+    """Whether a call posts an operation, in which the library may copy its data."""
+    bare = name.removeprefix("MPI_").removeprefix("mpi_")
+    return bare.startswith("Start") or (bare[:1] == "I" and bare[1:2].islower() and "probe" not in bare)
+
+
+def _parts_of_gaps(begin: Ints, end: Ints, scheduled: Scheduled | None) -> Parts:
+    parts = _Parts(len(begin))
+    every = np.arange(len(begin))
+    length = end - begin
+    if scheduled is not None:
+        waited = np.minimum(length, scheduled.waited_in(begin, end))
+        slept = np.minimum(length - waited, scheduled.slept_in(begin, end))
+        parts.add("scheduler", every, waited)
+        parts.add("io", every, slept)
+        length = length - waited - slept
+    parts.add("compute", every, length)
+    return parts.of
+
+
+class _Parts:
+    """Parts of N spans, ns, as far as any span has them."""
+
+    def __init__(self, spans: int) -> None:
+        self.spans = spans
+        self.of: Parts = {}
+
+    def add(self, part: str, at: Ints, amount: Ints) -> None:
+        """More time of a part in the spans `at`, each of which is there once."""
+        if amount.any():
+            own = self.of.setdefault(part, np.zeros(self.spans, dtype=np.int64))
+            own[at] += amount
+
+
+def unrecorded_library(rank: RankFile, start: int, ledger: Ledger, first: int, last: int) -> int:
+    """ns inside calls of MPI between `first` and `last` that left no record, by the windows."""
+    if not len(rank.windows):
+        return 0
+    edges = rank.start_ns - start + np.arange(len(rank.windows) + 1) * float(rank.window_ns)
+    inside = np.concatenate([[0.0], np.cumsum(rank.windows["mpi_ns"].astype(np.float64))])
+    whole = float(np.interp(last, edges, inside) - np.interp(first, edges, inside))
+    calls = ledger.calls
+    recorded = np.minimum(calls.end, last) - np.maximum(calls.begin, first)
+    return max(0, round(whole - float(np.maximum(recorded, 0).sum())))
