@@ -200,6 +200,14 @@ gpu_bench = partial(
 )  # fmt: skip
 """The program that measures an accelerator (docs/reference/gpu-bench.md). No CUDA is needed to build it."""
 
+load_program = partial(
+    _without_mpi,
+    "elbow-load",
+    f"{SIMULATOR_PACKAGES} pkg-config libhwloc-dev libhwy-dev libcli11-dev libfmt-dev",
+    "apps/load", "core/base", "core/kernels", "core/machine",
+)  # fmt: skip
+"""The load of known memory traffic (docs/reference/demand.md)."""
+
 trace_reader = partial(
     _without_mpi,
     "trace-reader",
