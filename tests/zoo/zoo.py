@@ -1,0 +1,52 @@
+"""What the mpi4py programs of the zoo share: as zoo.h."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from mpi4py import MPI
+
+
+class Zoo:
+    """Options NAME=VALUE, computation of a known time, and the line that rank 0 prints."""
+
+    def __init__(self) -> None:
+        given = dict(word.split("=", 1) for word in sys.argv[1:])
+        self.comm: Any = MPI.COMM_WORLD
+        self.rank, self.ranks = self.comm.rank, self.comm.size
+        self.left, self.right = (self.rank - 1) % self.ranks, (self.rank + 1) % self.ranks
+        self.steps = int(given.get("steps", 150))
+        self.step = 1e-3 * float(given.get("step_ms", 8))
+        self.size = float(given.get("size", 0.3))
+        self.repaired = bool(int(given.get("repaired", 0)))
+        self.expected = 0.0
+        self.begin = 0.0
+        self.rate = self.comm.allreduce(max(self._measured() for _ in range(12)), MPI.MAX)
+
+    def _measured(self, count: int = 30_000) -> float:
+        begin = time.thread_time()
+        self._iterate(count)
+        return count / (time.thread_time() - begin)
+
+    @staticmethod
+    def _iterate(count: int) -> float:
+        x = 1.0
+        for _ in range(count):
+            x = x * 0.999999 + 1e-6
+        return x
+
+    def work(self, seconds: float) -> None:
+        self._iterate(int(seconds * self.rate))
+
+    def first_step(self) -> None:
+        self.comm.Barrier()
+        self.begin = time.perf_counter()
+
+    def end(self) -> None:
+        seconds = time.perf_counter() - self.begin
+        total = self.comm.reduce(self.expected)
+        if self.rank == 0:
+            share = -1 if total < 0 else total / self.ranks / seconds
+            print(f'{{"steps": {self.steps}, "step_s": {seconds / self.steps:.6g}, "expected": {share:.4g}}}')
