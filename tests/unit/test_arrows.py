@@ -20,7 +20,7 @@ LAYERS = (
     {"cli"},
     {"advise", "measure", "report"},
     {"studies"},
-    {"diagnose"},
+    {"diagnose", "guard"},
     {"experiments", "launch"},
     {"profile"},
     {"explain", "store"},
@@ -49,6 +49,7 @@ ARROWS = {
     "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},
     "advise": {"draw", "machine", "models", "plan", "points", "results", "stats", "profile"},
     "diagnose": {"launch", "machine", "profile", "stats", "store"},
+    "guard": {"stats"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
     "experiments": {
         "broadcast", "draw", "explain", "machine", "models", "plan", "points", "results", "stats",

@@ -1,0 +1,1 @@
+"""Avoid interference while a program runs, with a receipt (docs/guide/guard.md)."""
