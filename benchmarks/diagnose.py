@@ -31,8 +31,8 @@ from elbowroom.launch.build import application, trace_libraries
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.models import published
 from elbowroom.profile.job import profiled_steps
-from elbowroom.verbs.diagnosis import job_of_profile
 from elbowroom.verbs.model_file import Model, advise, load_job, load_model
+from elbowroom.verbs.profiled_job import job_of_profile
 from elbowroom.verbs.run_options import ProfiledProgram
 
 GOAL = 0.05

@@ -66,7 +66,7 @@ SHOTS = (
     Shot("profile", "elbowroom profile show profile -o profile.html", "profile.html"),
     Shot(
         "diagnose",
-        "elbowroom diagnose --profile profile --model model.json --cores 17 -o job.toml",
+        "elbowroom diagnose --profile profile --model model.json --cores 17 --job-out job.toml",
         "job.html",
         "elbowroom report runs/model --model fitted.json --job job.toml -o job.html",
     ),

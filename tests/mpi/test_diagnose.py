@@ -42,7 +42,7 @@ def diagnosed(mpi: Mpi, folder: Path, mode: str, where: Path, *options: str, ran
     """The exit code."""
     program = [mpi.launcher, "--oversubscribe", "-n", str(ranks), str(folder / "stepped")]
     words = [*program, str(STEPS), str(BYTES), mode]
-    own = ["--profile-out", str(where / "p"), "-o", str(where / "job.toml")]
+    own = ["-o", str(where / "p"), "--job-out", str(where / "job.toml")]
     model = ["--model", str(folder / "M.json")]
     return cli.run(["diagnose", *own, *model, *options, "--", *words])
 
@@ -116,6 +116,6 @@ def test_a_program_without_steps_or_messages_is_refused_after_it_ran(
 def test_a_program_without_mpi_is_refused(
     mpi: Mpi, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["diagnose", "--profile-out", str(tmp_path / "p"), "--", mpi.launcher, "-n", "2", "true"]
+    words = ["diagnose", "-o", str(tmp_path / "p"), "--", mpi.launcher, "-n", "2", "true"]
     assert cli.run(words) == 2
     assert "never called MPI_Init" in capfd.readouterr().err

@@ -55,7 +55,7 @@ ARROWS = {
         "broadcast", "draw", "explain", "machine", "models", "plan", "points", "results", "stats",
     },
     "launch": {"broadcast", "machine", "points", "profile", "trace", "virtual"},
-    "profile": {"draw", "trace"},
+    "profile": {"draw", "machine", "trace"},
     "models": {"draw", "machine", "plan", "points", "results", "stats"},
     "virtual": {"draw", "machine", "models", "plan", "points"},
     "trace": {"draw", "stats"},

@@ -32,9 +32,15 @@ def command_line(*words: Path | str | float) -> str:
 
 
 def as_typed(command: str) -> str:
-    """A command line of elbowroom by the name with which it was started: `./elbowroom run quick`."""
+    """A command line of elbowroom by the name with which it was started: `./elbowroom run quick`; one of
+    another program stays as it is.
+    """
     typed = os.environ.get(TYPED)
-    return command if not typed else f"{shlex.quote(typed)} {command.removeprefix('elbowroom ')}"
+    return (
+        command
+        if not typed or not command.startswith("elbowroom ")
+        else f"{shlex.quote(typed)} {command.removeprefix('elbowroom ')}"
+    )
 
 
 def print_answer(answer: Answer) -> None:

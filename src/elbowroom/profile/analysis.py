@@ -412,10 +412,13 @@ def window_frame(analysis: Analysis) -> Frame:
 
 
 class NodeAnalysis(NamedTuple):
-    """A profile of which the messages between nodes count, or, `inside`, those inside the only one."""
+    """A profile of which the messages between nodes count, or, `inside`, those inside the only one.
+    `recorded`: the profile as it was read.
+    """
 
     analysis: Analysis
     inside: bool
+    recorded: Profile
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -436,4 +439,4 @@ def analyse_nodes(
         None if curve is None else load_curve(curve),
         has_communication_threads=communication_threads,
     )
-    return NodeAnalysis(analysis, inside)
+    return NodeAnalysis(analysis, inside, profile)

@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.profile.analysis import Analysis, analyse_nodes, summarise
-from elbowroom.profile.steps import Steps, find_steps
+from elbowroom.profile.analysis import Analysis, NodeAnalysis, analyse_nodes, summarise
+from elbowroom.profile.steps import Steps, StepSearch, find_steps
 from elbowroom.profile.summary import OverlapSummary
 
 MOSTLY = 0.5
@@ -42,8 +42,15 @@ def profiled_steps(
     directory: Path | str, *, curve: Path | str | None = None, communication_threads: bool = False
 ) -> ProfiledSteps:
     """The steps in a profile. UsageError where it holds no profile, no steps or no communication."""
-    analysis, inside = read = analyse_nodes(directory, curve, communication_threads=communication_threads)
-    search = find_steps(analysis, of_all_ranks=inside)
+    read = analyse_nodes(directory, curve, communication_threads=communication_threads)
+    return steps_of_job(read, find_steps(read.analysis, of_all_ranks=read.inside), directory)
+
+
+def steps_of_job(read: NodeAnalysis, search: StepSearch, directory: Path | str) -> ProfiledSteps:
+    """The steps that were searched, for a job. UsageError where there are none, they send no data, or they
+    compute nothing.
+    """
+    analysis, inside = read.analysis, read.inside
     if search.steps is None:
         raise UsageError(
             f"has no steps: {search.reason}",

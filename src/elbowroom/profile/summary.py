@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.documents import DocumentFormat
+from elbowroom.machine.host_use import HostUse
 
 
 class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +144,7 @@ class ProfileManifest(msgspec.Struct, frozen=True, kw_only=True):
     """What `elbowroom profile` knows beside the files of the ranks. `machine`: the host that it ran on
     (machine/identity.py), {} in older profiles; `exit_code` None: the program still runs, or elbowroom was
     killed; `memory_bytes`: of that host during the job, None where no counter was there, `memory_reason`
-    says why. Samples of it are in memory.json.
+    says why. Samples of it are in memory.json. `use`: of that host meanwhile, None in older profiles.
     """
 
     schema: str = SCHEMA
@@ -159,6 +160,7 @@ class ProfileManifest(msgspec.Struct, frozen=True, kw_only=True):
     nic: EmulatedNic | None = None
     memory_bytes: float | None = None
     memory_reason: str = "no counter of memory traffic was read"
+    use: HostUse | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -1,67 +1,67 @@
-"""`elbowroom diagnose`: from a program to advice."""
+"""`elbowroom diagnose`: where a program's time goes, why, and what would gain."""
 
 from __future__ import annotations
 
 import contextlib
 import shlex
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from elbowroom.cli.answer import Answer, command_line, print_answer
-from elbowroom.cli.console import print_all, print_json, print_list, print_wrapped
+from elbowroom.cli.answer import Answer, print_answer
+from elbowroom.cli.console import print_json
 from elbowroom.cli.options import NOISY, Output
 from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.files import make_folder
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.launch.processes import one_thread
-from elbowroom.quantities import format_size, percent, plural, short_time
-from elbowroom.verbs.advise_tables import advice_answer, compared_answer, print_advice, print_compared
 from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, included, option
+from elbowroom.verbs.diagnose_trials import TrialOptions
 from elbowroom.verbs.profile import RecordProfile
-from elbowroom.verbs.run_options import ProfiledProgram, out_option
+from elbowroom.verbs.run_options import ProfiledProgram
 
 if TYPE_CHECKING:
-    from elbowroom.verbs.diagnosis import CoreBound, Diagnosis, StepFacts
-
-LITTLE = 0.05
-"""A smaller share of a step is not mentioned."""
-ORIGINS = {
-    "given": "given",
-    "earlier": "the newest in runs/ that suits",
-    "measured": "measured now",
-}
+    from elbowroom.verbs.diagnosis import Diagnosis
 
 
 class Diagnose(Verb):
-    """Profile CMD, describe it as a job, and advise what to change.
+    """Say where the time of CMD goes, why, and what would gain.
 
     The program's output and exit code stay its own; with a CMD the diagnosis goes to stderr. Exit code: that
-    of CMD if it failed; else 2 if the profile has no steps or no communication, 3 if a measurement was too
-    noisy to trust.
+    of CMD if it failed; else 3 if a measurement of a model or of a gain was too noisy to trust, otherwise 0.
     """
 
     name = "diagnose"
 
-    out: str | None = out_option(
-        Output(".toml", bare=True),
-        "The job, for `elbowroom advise`; default: job.toml in the profile's folder.",
-        "JOB.toml",
+    out: str | None = option(
+        "New folder for the profile and the diagnosis. Default: runs/diagnose-DATE.",
+        "DIR",
+        spelled="-o --out",
+        formerly="--profile-out",
     )
     profile: str | None = option("Use this profile instead of running a program.", "P")
-    profile_out: str | None = option("New folder for the profile. Default: runs/diagnose-DATE.", "P")
+    job_out: str | None = option(
+        "The job, for `elbowroom advise`; default: job.toml in the folder.",
+        "JOB.toml",
+        type=Output(".toml", bare=True),
+    )
     model: str | None = option(
-        "Model of this machine. Default: the newest in runs/ that suits; else it is measured.", "M.json"
+        "Model of this machine. Default: the newest in runs/ that suits; else it is measured, in 30 s, if a "
+        "cause needs it.",
+        "M.json",
     )
     budget: float = option(
-        "Time for a model of the machine, if none exists; building does not count.",
+        "Time for all of it; building does not count.",
         "TIME",
-        default="2min",
+        default="5min",
     )
     curve: str | None = option("NIC: a file that `nic measure -o` wrote; default: from the profile.", "FILE")
     program: ProfiledProgram = included(ProfiledProgram)
+    trials: TrialOptions = included(TrialOptions)
     mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")
     dry_run: bool = dry_run_option()
     words: tuple[str, ...] = command_argument("[-- CMD...]")
@@ -75,15 +75,19 @@ class Diagnose(Verb):
             return super().execute(as_json)
         one_thread()
         if self.profile is not None:
-            return self._diagnose(self.profile, None, as_json)
-        folder = self.profile_out or str(new_folder())
+            if self.out is not None and not Path(self.out).is_dir():
+                make_folder(Path(self.out), field="out", hint="name another")
+            return self._diagnose(self.profile, None, self.budget, as_json)
+        begun = time.monotonic()
+        folder = self.out or str(new_folder())
         stdout = sys.stderr.fileno() if as_json else None
         recording = RecordProfile(command=self.words, out=folder, mpi=self.mpi, stdout=stdout)
         code = recording.do().document.exit_code
+        left = max(self.budget - (time.monotonic() - begun), 1.0)
         try:
             # stdout is the program's.
             with contextlib.nullcontext() if as_json else contextlib.redirect_stdout(sys.stderr):
-                own = self._diagnose(folder, code, as_json)
+                own = self._diagnose(folder, code, left, as_json)
         except ElbowroomError as error:
             if code == 0:
                 raise
@@ -94,14 +98,16 @@ class Diagnose(Verb):
         return code or own
 
     def _check(self) -> None:
-        from elbowroom.verbs.diagnosis import choices_of_command
+        from elbowroom.verbs.profiled_job import choices_of_command
 
         if self.program.verify is not None:
             choices_of_command(self.program.verify)
-        for name in ("profile_out", "mpi"):
-            value = getattr(self, name)
-            if value is not None and not self.words:
-                raise UsageError("is only valid with a command", field=name, value=value, hint="leave it out")
+        if self.out is not None and self.out.endswith(".toml"):
+            raise UsageError(
+                "is a folder, and not the job", field="out", value=self.out, hint="write --job-out FILE.toml"
+            )
+        if self.mpi is not None and not self.words:
+            raise UsageError("is only valid with a command", field="mpi", value=self.mpi, hint="leave it out")
         if bool(self.words) == (self.profile is not None):
             raise UsageError(
                 "a command and a profile are given" if self.words else "no command is given",
@@ -109,7 +115,7 @@ class Diagnose(Verb):
                 hint="write it behind --: -- mpirun -n 4 ./app; or name a profile: --profile P",
             )
 
-    def _diagnose(self, folder: str, code: int | None, as_json: bool) -> int:
+    def _diagnose(self, folder: str, code: int | None, budget: float, as_json: bool) -> int:
         from elbowroom.verbs.diagnosis import diagnose
 
         result = diagnose(
@@ -117,128 +123,58 @@ class Diagnose(Verb):
             model=self.model,
             options=self.program,
             curve=self.curve,
-            job_file=self.out or (None if code is None else str(Path(folder, "job.toml"))),
+            job_file=self.job_out or (None if code is None else str(Path(folder, "job.toml"))),
+            out=self.out if code is None else folder,
             exit_code=code,
-            budget=self.budget,
+            budget=budget,
             again=self._again(folder),
             command=("elbowroom", *sys.argv[1:]),
         )
         if as_json:
             print_json(result)
         else:
-            _print(result)
+            from elbowroom.verbs.diagnosis_text import print_diagnosis
+
+            print_diagnosis(result)
             print_answer(self.answer(result))
         return 0 if result.trusted else NOISY
 
     def answer(self, result: Diagnosis) -> Answer:
-        """The advice with its first reason, or what was measured of it."""
-        if result.verified is not None:
-            return compared_answer(result.verified)
-        if result.advice is None or result.core_bound is None or result.model is None:
-            again = command_line("diagnose", "--profile", result.profile, "--budget", "5min")
-            return Answer(*missing_sentences(result), again, "yellow")
-        if result.job_file is not None:
-            return advice_answer(result.advice, result.model, result.job_file)
-        page = f"{result.profile.rstrip('/')}.html"
-        following = command_line("profile", "show", result.profile, "-o", page)
-        return advice_answer(result.advice, result.model, "")._replace(next=following)
+        """The cause with the largest share, and its evidence, or what was measured of the advice."""
+        from elbowroom.verbs.diagnosis_text import diagnosis_answer
+
+        return diagnosis_answer(result)
 
     def _again(self, folder: str) -> str:
         """The command that continues the diagnosis of a profile, with the options of this one."""
         words = ["elbowroom", "diagnose", "--profile", folder]
         for member in self.members:
-            other = member.name in ("profile", "profile_out", "mpi", "dry_run", "words")
+            other = member.name in ("profile", "mpi", "dry_run", "words")
             if member.declared is None or other or not member.given(self):
                 continue
-            name, value = member.declared.typed(member.name), member.value(self)
-            words.append(f"--{name.replace('_', '-')}")
-            if value is not True:
-                words.append(f"{value:g}s" if name == "budget" else str(value))
+            name, value = member.declared.spelled(member.name), member.value(self)
+            on, _, off = name.partition("/")
+            words.append(off if off and value is False else on)
+            if not isinstance(value, bool):
+                words.append(f"{value:g}s" if member.name == "budget" else str(value))
+        if self.out is None and self.words:
+            words += ["--out", folder]
         return shlex.join(words)
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program, what measures the model, and the program in both setups."""
-        from elbowroom.verbs.diagnosis import new_folder, planned_model
+        from elbowroom.verbs.diagnosis import QUICK_MODEL, new_folder, planned_model
         from elbowroom.verbs.verify_advice import REPETITIONS
 
         if self.profile is None:
             recording = RecordProfile(command=self.words, out=new_folder(), mpi=self.mpi)
             yield from recording.planned_starts()
-        yield from planned_model(self.profile, self.model, self.budget)
-        if self.program.verify is not None:
+        verify = self.program.verify
+        budget = self.budget if verify is not None else min(self.budget, QUICK_MODEL)
+        yield from planned_model(self.profile, self.model, budget)
+        if verify is not None:
             yield PlannedStart(
                 what="the program in the present and in the advised setup",
-                commands=(self.program.verify,),
+                commands=(verify,),
                 times=2 * (self.program.repetitions or REPETITIONS),
             )
-
-
-def _print(diagnosis: Diagnosis) -> None:
-    print_wrapped(steps_sentence(diagnosis), style="bold")
-    print_all(diagnosis.notes, style="yellow")
-    if diagnosis.job_file is not None:
-        print_wrapped(f"job: {diagnosis.job_file}")
-    print_wrapped(f"profile: {diagnosis.profile}")
-    if diagnosis.model_origin is not None:
-        print_wrapped(f"model: {diagnosis.model} ({ORIGINS[diagnosis.model_origin]})")
-    print_wrapped("Not known from the profile:")
-    print_list(diagnosis.unknown, indent="  ")
-    if diagnosis.advice is None or diagnosis.core_bound is None:
-        return
-    print()
-    print_advice(diagnosis.advice)
-    print()
-    print_wrapped(_other_bound(diagnosis, diagnosis.core_bound), style="bold")
-    if diagnosis.verified is not None:
-        print_compared(diagnosis.verified)
-
-
-def missing_sentences(diagnosis: Diagnosis) -> tuple[str, str]:
-    """What is known without a model, and why there is none."""
-    verdict = "Cannot say what to change: there is no model of this machine."
-    if diagnosis.hidden_most is not None:
-        most = percent(diagnosis.hidden_most, digits=0)
-        verdict += f" Messages hidden behind the computation save at most {most} of a step."
-    return verdict, f"{diagnosis.missing or 'No model of it can be trusted'}."
-
-
-def _other_bound(diagnosis: Diagnosis, bound: CoreBound) -> str:
-    """What gains if the cores bound the computation; the advice takes it to be bound by memory."""
-    if not bound.changes:
-        return "If the cores bound the computation, and not memory: nothing gains."
-    changes = ", ".join(
-        f"{axis} {str(value).lower() if isinstance(value, bool) else value}"
-        for axis, value in bound.changes.items()
-    )
-    more = (
-        "" if diagnosis.verified else " A profile does not tell which bound holds: measure it with --verify."
-    )
-    return (
-        f"If the cores bound the computation, and not memory: {changes} takes "
-        f"{short_time(bound.total_s)} per step, {percent(bound.gain)} less.{more}"
-    )
-
-
-def steps_sentence(diagnosis: Diagnosis) -> str:
-    """How many steps were found, and what one of them does."""
-    steps = diagnosis.steps
-    ranks = plural(steps.ranks, "rank")
-    how = "marks" if steps.recognised_by == "marks" else "a pattern of calls"
-    received = format_size(round(steps.bytes_received or steps.bytes_sent))
-    verb = "exchange" if steps.inside else "receive" if steps.bytes_received else "send"
-    return (
-        f"{steps.count} steps by {how} of {ranks} on {steps.node}: one takes {short_time(steps.duration_s)}; "
-        f"they compute {short_time(steps.computation_s)}, and {verb} {received} in "
-        f"{short_time(steps.network_s)}.{_rest(steps)}"
-    )
-
-
-def _rest(steps: StepFacts) -> str:
-    """What is left of a step, which computing and messages do not explain."""
-    share = steps.waiting_s / steps.duration_s
-    if share < LITTLE:
-        return ""
-    return (
-        f" The other {short_time(steps.waiting_s)} ({share:.0%}) they are inside MPI while no data "
-        "moves: they wait for each other, or for the library. The advice does not change that."
-    )

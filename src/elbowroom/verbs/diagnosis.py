@@ -1,45 +1,44 @@
-"""From a program to advice: its profile, the job that it is, the machine's model, and what to change."""
+"""From a program to its diagnosis: the account of a step, the causes of lost time, and what would gain."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
-import string
-import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from elbowroom import display
 from elbowroom.advise.advice import Advice
-from elbowroom.advise.collectives import WAY
-from elbowroom.advise.job import AXES, Setup
+from elbowroom.advise.job import Setup
 from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
 from elbowroom.cli.console import chatter
+from elbowroom.diagnose.account import Account, account_of
+from elbowroom.diagnose.causes import Cause, Evidence, disturbance, find_causes
+from elbowroom.diagnose.summary import AccountShares, PartRow, PopShares, part_rows, pop_of, shares_of
+from elbowroom.diagnose.trials import Tried
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
-from elbowroom.launch.launch_line import LAUNCHERS, WRAPPERS
 from elbowroom.launch.planned_starts import PlannedStart
-from elbowroom.models.curves import Shape
+from elbowroom.profile.analysis import NodeAnalysis, analyse_nodes
 from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import (
-    JobFacts,
     ProfiledJob,
     ProfiledSteps,
     counted_bytes,
-    job_of_steps,
     overlaps,
     profiled_steps,
+    steps_of_job,
 )
 from elbowroom.profile.profile import sharing
+from elbowroom.profile.steps import StepSearch, find_steps
 from elbowroom.quantities import percent, short_time
 from elbowroom.signals import Stopped, stopped_by_signals
 from elbowroom.verbs.calibrate import (
-    MEASURING,
     MachineModel,
     NoModel,
     Origin,
@@ -48,25 +47,30 @@ from elbowroom.verbs.calibrate import (
     model_of_machine,
 )
 from elbowroom.verbs.model_file import Model, advise, load_job, load_model
+from elbowroom.verbs.profiled_job import choices_of_command, job_of_profile
 from elbowroom.verbs.run_options import ProfiledProgram
 
 FAR = 0.25
 """A predicted step that differs more from the measured one is mentioned."""
-
-
-CHOICES = tuple(axis for axis in AXES if axis not in WAY)
-"""What a profiled job may choose: a profile does not measure other forms of its collectives."""
+BUDGET = 300.0
+"""Seconds for all that follows the program's first run, unless a user says otherwise."""
+QUICK_MODEL = 30.0
+"""Seconds in which a model is measured, where one is needed and none is at hand."""
+DOCUMENT = "diagnosis.json"
+"""The document in a diagnosis's folder, the same as `diagnose --json` prints."""
 
 
 class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step of the profiled program does on one node, `node`; trimmed means in s, usual bytes.
-    `waiting_s`: the rest of the step, inside MPI while none of these ranks has data on the network; at least
-    that, where computation and messages overlap. `inside`: the job has one node, and the messages are those
-    inside it.
+    """What a step of the profiled program does on one node, `node`; trimmed means in s, usual bytes. Where no
+    steps are recognised, the whole run is one (`run`). `iterations_per_step`: of the program's own
+    iterations; None where that is not known. `waiting_s`: the rest of the step, inside MPI while none of
+    these ranks has data on the network; at least that, where computation and messages overlap. `inside`: the
+    job has one node, and the messages are those inside it.
     """
 
-    recognised_by: Literal["marks", "pattern"]
+    recognised_by: Literal["marks", "pattern", "run"]
     count: int
+    iterations_per_step: int | None
     node: str
     ranks: int
     inside: bool
@@ -92,35 +96,45 @@ class CoreBound(msgspec.Struct, frozen=True, kw_only=True):
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """What `diagnose --json` prints. `exit_code`: of the program, None where only its profile was read;
-    `job`: as in `job_file`; `unknown`: what the profile could not tell of it; `model_origin`: of `model`;
-    `advice` takes the computation to be bound by memory, as the model's kernel is, `core_bound` by the cores;
-    `step_error`: predicted / measured present step - 1; `notes`: what to know, and what is partial. Where no
-    model could be measured in the time, these are None, and `missing` says why. `hidden_most`: the share of a
-    step that messages hidden behind the computation save at most; None where they overlap already. `trusted`
-    is false where a measurement of the model or of the gain was too noisy, or is missing.
+    `step_s`: the mean step; `account`: its parts as shares of it, `parts` with intervals, ranks and places;
+    `causes`: of lost time, the largest first; `tried`: changed launch lines that were measured.
+
+    `job`: as in `job_file`, None where the steps send no data; `unknown`: what the profile could not tell of
+    it; `model`: None where none was at hand and none was needed (`missing` says why), and then there is no
+    `advice`. It takes the computation to be bound by memory, as the model's kernel is, `core_bound` by the
+    cores; `step_error`: predicted / measured present step - 1. `hidden_most`: the share of a step that
+    messages hidden behind the computation save at most; None where they overlap already. `notes`: what to
+    know, and what is partial. `trusted` is false where a measurement of the model or of the gain was too
+    noisy.
     """
 
     schema: str = "elbowroom/diagnosis"
-    version: int = 1
+    version: int = 2
     profile: str
     exit_code: int | None = None
     steps: StepFacts
-    job: dict[str, Any]
+    step_s: float
+    account: AccountShares
+    parts: tuple[PartRow, ...]
+    pop: PopShares
+    causes: tuple[Cause, ...]
+    tried: tuple[Tried, ...] = ()
+    job: dict[str, Any] | None
     job_file: str | None = None
-    unknown: tuple[str, ...]
-    model: str | None
-    model_origin: Origin | None
-    advice: Advice | None
-    core_bound: CoreBound | None
-    step_error: float | None
+    unknown: tuple[str, ...] = ()
+    model: str | None = None
+    model_origin: Origin | None = None
+    advice: Advice | None = None
+    core_bound: CoreBound | None = None
+    step_error: float | None = None
     hidden_most: float | None = None
     missing: str = ""
     verified: Compared | None = None
-    trusted: bool
+    trusted: bool = True
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Diagnosis(profile={self.profile!r}, model={self.model!r}, trusted={self.trusted})"
+        return f"Diagnosis(profile={self.profile!r}, cause={self.causes[0].cause!r})"
 
     __str__, _repr_html_ = display.text, display.html
 
@@ -132,6 +146,35 @@ def new_folder() -> Path:
     return default_out("diagnose")
 
 
+class Explained(NamedTuple):
+    """A profile explained: its account and causes, and the steps as a job has them, or why not."""
+
+    read: NodeAnalysis
+    search: StepSearch
+    account: Account
+    causes: tuple[Cause, ...]
+    profiled: ProfiledSteps | None
+    no_job: str = ""
+
+
+def explain_profile(
+    directory: Path | str, curve: Path | str | None = None, *, communication_threads: bool = False
+) -> Explained:
+    """The account of the steps of a profile, of the whole run where none are recognised, and its causes.
+
+    UsageError where it holds no profile, or one that is damaged.
+    """
+    read = analyse_nodes(directory, curve, communication_threads=communication_threads)
+    search = find_steps(read.analysis, of_all_ranks=read.inside)
+    account = account_of(read.recorded, search.steps)
+    causes = find_causes(Evidence(profile=read.recorded, account=account))
+    try:
+        profiled = steps_of_job(read, search, directory)
+    except UsageError as error:
+        return Explained(read, search, account, causes, None, error.message)
+    return Explained(read, search, account, causes, profiled)
+
+
 def diagnose(
     directory: Path | str,
     *,
@@ -139,57 +182,106 @@ def diagnose(
     options: ProfiledProgram | Mapping[str, Any] = ProfiledProgram(),  # noqa: B008
     curve: Path | str | None = None,
     job_file: Path | str | None = None,
+    out: Path | str | None = None,
     exit_code: int | None = None,
     command: Sequence[str] = (),
-    budget: float = MEASURING,
+    budget: float = BUDGET,
     again: str = "",
     tell: Callable[[str], object] = chatter,
 ) -> Diagnosis:
-    """What to change in the program of a profile (`record_profile`), and why; with `options.verify` the gain
-    is measured. `job_file`: where the job is written, for `advise`; `model`: of the machine, else the newest
-    in runs/, else it is measured now, in at most `budget` seconds; `exit_code`: of the program; `again`: the
-    command that continues the diagnosis, for who stops it.
+    """Where the time of a profiled program (`record_profile`) goes, why, and what would gain; with
+    `options.verify` the gain of the advice is measured. `job_file`: where the job is written, for `advise`;
+    `out`: a folder for the document; `model`: of the machine, else the newest in runs/, else it is measured
+    where a cause needs one; all of it in `budget` seconds; `exit_code`: of the program; `again`: the command
+    that continues the diagnosis, for who stops it.
 
-    UsageError where the profile has no steps or no communication, the model is of another machine, or the job
-    leaves nothing to choose; MachineError where no model could be measured.
+    UsageError where there is no profile, the model is of another machine, or the gain of a program without
+    steps or messages shall be measured.
     """
     known = options if isinstance(options, ProfiledProgram) else msgspec.convert(options, ProfiledProgram)
     if known.verify is not None:
         choices_of_command(known.verify)
+    begun = time.monotonic()
     with _stopped(directory, again or f"elbowroom diagnose --profile {shlex.quote(str(directory))}"):
-        profiled = profiled_steps(directory, curve=curve, communication_threads=known.communication_threads)
-        size, name = profiled.message_bytes or 0, Path(directory).name
-        try:
-            machine = model_of_machine(profiled.hosts, size, model, budget=budget, name=name, tell=tell)
-        except NoModel as error:
-            job = job_of_profile(profiled, known)
-            _write(job, job_file)
-            return msgspec.structs.replace(
-                _partial(profiled, job, job_file, exit_code),
-                hidden_most=_hidden_most(profiled, job),
-                missing=error.sentence(),
+        explained = explain_profile(directory, curve, communication_threads=known.communication_threads)
+        diagnosis = _without_model(explained, exit_code)
+        _save(diagnosis, out)
+        profiled = explained.profiled
+        if profiled is None:
+            if known.verify is not None:
+                steps_of_job(explained.read, explained.search, directory)
+            diagnosis = msgspec.structs.replace(diagnosis, missing=f"The program {explained.no_job}.")
+        else:
+            left = budget - (time.monotonic() - begun)
+            diagnosis = _advised(
+                diagnosis, profiled, known, model, left, job_file=job_file, command=command, tell=tell
             )
-        except BaseException:
-            # The job is there even if no model is.
-            _write(job_of_profile(profiled, known), job_file)
-            raise
-        job = job_of_profile(profiled, known, machine.model)
-        _write(job, job_file)
-        advice = advise(machine.model, load_job(job.data))
-        verified = None
-        if known.verify is not None:
-            from elbowroom.verbs.verify_advice import REPETITIONS, verify_advice
+    _save(diagnosis, out)
+    return diagnosis
 
-            verified = verify_advice(
-                advice,
-                machine.model,
-                repetitions=known.repetitions or REPETITIONS,
-                patience=known.patience,
-                command=command,
-                tell=tell,
-            )
-    partial = _partial(profiled, job, job_file, exit_code)
-    return _diagnosis(partial, profiled, machine, advice, verified)
+
+def _advised(
+    diagnosis: Diagnosis,
+    profiled: ProfiledSteps,
+    known: ProfiledProgram,
+    given: Model | Path | str | None,
+    budget: float,
+    *,
+    job_file: Path | str | None,
+    command: Sequence[str],
+    tell: Callable[[str], object],
+) -> Diagnosis:
+    """The diagnosis with a job, and with advice where there is a model, or one is needed and can be
+    measured.
+    """
+    size, name = profiled.message_bytes or 0, Path(diagnosis.profile).name
+    machine, missing = None, ""
+    try:
+        needed = known.verify is not None or diagnosis.causes[0].cause in NEEDS_MODEL
+        if given is None and not needed and earlier_model(profiled.hosts, size) is None:
+            missing = "No model of this machine is at hand, and no cause needs one."
+        else:
+            quick = budget if known.verify is not None else min(budget, QUICK_MODEL)
+            machine = model_of_machine(profiled.hosts, size, given, budget=quick, name=name, tell=tell)
+    except NoModel as error:
+        missing = f"{error.sentence()}."
+    except UsageError as error:
+        if given is not None or error.field not in ("model", "budget"):
+            raise
+        missing = f"{error.sentence()}."
+    finally:
+        # The job is there even if no model is.
+        job = job_of_profile(profiled, known, None if machine is None else machine.model)
+        _write(job, job_file)
+    diagnosis = msgspec.structs.replace(
+        diagnosis,
+        steps=_step_facts(profiled, job, diagnosis.steps.iterations_per_step),
+        job=job.data,
+        job_file=None if job_file is None else str(job_file),
+        unknown=job.unknown,
+        hidden_most=_hidden_most(profiled, job),
+        missing=missing,
+    )
+    if machine is None:
+        return diagnosis
+    advice = advise(machine.model, load_job(job.data))
+    verified = None
+    if known.verify is not None:
+        from elbowroom.verbs.verify_advice import REPETITIONS, verify_advice
+
+        verified = verify_advice(
+            advice,
+            machine.model,
+            repetitions=known.repetitions or REPETITIONS,
+            patience=known.patience,
+            command=command,
+            tell=tell,
+        )
+    return _with_advice(diagnosis, profiled, machine, advice, verified)
+
+
+NEEDS_MODEL = ("memory-contention",)
+"""Causes whose remedies, fewer cores, other nodes and less overlap, a model of the machine compares."""
 
 
 def planned_model(
@@ -222,23 +314,65 @@ def _stopped(directory: Path | str, again: str) -> Iterator[None]:
         ) from stopped
 
 
+def _save(diagnosis: Diagnosis, out: Path | str | None) -> None:
+    if out is not None:
+        data = msgspec.json.format(msgspec.json.encode(diagnosis), indent=1)
+        write_atomically(Path(out, DOCUMENT), data + b"\n")
+
+
 def _write(job: ProfiledJob, path: Path | str | None) -> None:
     if path is not None:
         write_atomically(Path(path), job.text.encode())
 
 
-def _diagnosis(
-    partial: Diagnosis,
+def _without_model(explained: Explained, exit_code: int | None) -> Diagnosis:
+    """What the profile says by itself."""
+    read, account = explained.read, explained.account
+    steps = explained.search.steps
+    notes = []
+    if steps is None:
+        notes.append(f"No steps were recognised: {explained.search.reason}. The account is of the whole run.")
+    shares = shares_of(account)
+    return Diagnosis(
+        profile=read.recorded.folder,
+        exit_code=exit_code,
+        steps=StepFacts(
+            recognised_by="run" if steps is None else steps.recognised_by,
+            count=account.count,
+            iterations_per_step=account.iterations_per_step,
+            node=read.recorded.names[0 if steps is None or read.inside else steps.node],
+            ranks=len(account.ranks) if steps is None else steps.ranks,
+            inside=read.inside,
+            duration_s=account.step_s,
+            computation_s=shares.compute * account.step_s,
+            network_s=0.0 if steps is None else steps.network.trimmed,
+            waiting_s=0.0,
+            bytes_sent=0.0 if steps is None else steps.sent.usual,
+            bytes_received=0.0 if steps is None else steps.received.usual,
+            message_bytes=steps.sizes[0].bytes if steps is not None and steps.sizes else None,
+        ),
+        step_s=account.step_s,
+        account=shares,
+        parts=part_rows(account),
+        pop=pop_of(account),
+        causes=explained.causes,
+        job=None,
+        notes=(*notes, *_notes(explained, exit_code), *account.notes),
+    )
+
+
+def _with_advice(
+    diagnosis: Diagnosis,
     profiled: ProfiledSteps,
     machine: MachineModel,
     advice: Advice,
     verified: Compared | None,
 ) -> Diagnosis:
-    """What the profile says by itself (`partial`), and what the model adds."""
+    """What the model adds to what the profile says by itself."""
     error = advice.now.total.value / profiled.steps.duration.trimmed - 1
     model = machine.model
     return msgspec.structs.replace(
-        partial,
+        diagnosis,
         model=advice.model if model.path is None else str(model.path),
         model_origin=machine.origin,
         advice=advice,
@@ -246,28 +380,7 @@ def _diagnosis(
         step_error=error,
         verified=verified,
         trusted=machine.trusted is not False and (verified is None or verified.trusted),
-        notes=(*partial.notes, *_doubts(profiled, machine, advice, error)),
-    )
-
-
-def _partial(
-    profiled: ProfiledSteps, job: ProfiledJob, job_file: Path | str | None, exit_code: int | None
-) -> Diagnosis:
-    """What the profile says by itself: not what a change would gain."""
-    return Diagnosis(
-        profile=profiled.analysis.profile.folder,
-        exit_code=exit_code,
-        steps=_step_facts(profiled, job),
-        job=job.data,
-        job_file=None if job_file is None else str(job_file),
-        unknown=job.unknown,
-        model=None,
-        model_origin=None,
-        advice=None,
-        core_bound=None,
-        step_error=None,
-        trusted=False,
-        notes=tuple(_notes(profiled, exit_code)),
+        notes=(*diagnosis.notes, *_doubts(profiled, machine, advice, error)),
     )
 
 
@@ -275,15 +388,16 @@ def _hidden_most(profiled: ProfiledSteps, job: ProfiledJob) -> float | None:
     """The share of a step that a perfect overlap saves; None where both sides overlap already."""
     if overlaps(profiled.overlap):
         return None
-    facts = _step_facts(profiled, job)
+    facts = _step_facts(profiled, job, None)
     return min(facts.computation_s, facts.network_s) / facts.duration_s
 
 
-def _step_facts(profiled: ProfiledSteps, job: ProfiledJob) -> StepFacts:
+def _step_facts(profiled: ProfiledSteps, job: ProfiledJob, iterations: int | None) -> StepFacts:
     steps = profiled.steps
     return StepFacts(
         recognised_by=steps.recognised_by,
         count=steps.count,
+        iterations_per_step=iterations,
         node=profiled.analysis.profile.names[steps.node],
         ranks=steps.ranks,
         inside=profiled.inside,
@@ -316,19 +430,18 @@ def core_bound(advice: Advice) -> CoreBound:
     )
 
 
-def _notes(profiled: ProfiledSteps, exit_code: int | None) -> list[str]:
-    notes = []
+def _notes(explained: Explained, exit_code: int | None) -> list[str]:
+    notes, profile, profiled = [], explained.read.recorded, explained.profiled
     if exit_code:
         notes.append(
-            f"The program ended with exit code {exit_code}: the job is what was recorded until then."
+            f"The program ended with exit code {exit_code}: the diagnosis is of what was recorded until then."
         )
-    if profiled.overlap.reason:
+    if profiled is not None and profiled.overlap.reason:
         notes.append(waiting_sentence(profiled.overlap))
-    notes += [
-        f"{sentence}: they slow each other down." for sentence in sharing(profiled.analysis.profile.ranks)
-    ]
-    partial = [note for note in profiled.analysis.profile.notes if note.startswith("partial")]
-    return [*notes, *(f"The profile is {note}." for note in partial)]
+    notes += [f"{sentence}: they slow each other down." for sentence in sharing(profile.ranks)]
+    partial = [note for note in profile.notes if note.startswith("partial")]
+    busy = disturbance(profile)
+    return [*notes, *([busy] if busy else []), *(f"The profile is {note}." for note in partial)]
 
 
 def _doubts(profiled: ProfiledSteps, machine: MachineModel, advice: Advice, error: float) -> list[str]:
@@ -348,126 +461,3 @@ def _doubts(profiled: ProfiledSteps, machine: MachineModel, advice: Advice, erro
             f"The model knows messages of {calibrated} B only, and most bytes are in messages of {size} B."
         )
     return doubts
-
-
-def job_of_profile(
-    profiled: ProfiledSteps, options: ProfiledProgram, model: Model | None = None
-) -> ProfiledJob:
-    """The job description of a profiled program; on the cores that the machine of `model` has."""
-    steps = profiled.steps
-    wanted, notes = _wanted_cores(steps.ranks, options)
-    overlapped = options.communication_threads or overlaps(profiled.overlap)
-    cores, other = (wanted, 0) if wanted is not None else (steps.ranks, 0)
-    if model is not None:
-        cores, other, overlapped, more = _fitted(model.machine, cores, overlapped, options)
-        notes += more
-    knows_sizes = model is not None and model.document.message_size is not None
-    may = None if options.verify is None else may_change(options.verify, other > 0)
-    given = wanted is not None or (cores, other) != (steps.ranks, 0)
-    facts = JobFacts(
-        name=options.name or _name(profiled),
-        cores=cores if given else None,
-        cores_other=other,
-        comp_node=options.comp_node,
-        comm_node=options.comm_node,
-        direction="receive" if steps.received.mean > 0 else "send",
-        overlap=overlapped,
-        size=profiled.message_bytes if knows_sizes or "size" in (may or {}) else None,
-        may=may,
-        verify=_verify_table(options),
-        notes=(*notes, *_message_notes(profiled)),
-    )
-    return job_of_steps(profiled.analysis, steps, profiled.overlap, facts)
-
-
-def _wanted_cores(ranks: int, options: ProfiledProgram) -> tuple[int | None, list[str]]:
-    """The computing cores that are said to be: by option, or by OpenMP's variable."""
-    if options.cores is not None:
-        return options.cores, []
-    threads = os.environ.get("OMP_NUM_THREADS", "")
-    if threads.isdecimal() and int(threads) > 1:
-        note = f"OMP_NUM_THREADS is {threads}: that many threads of each of the {ranks} ranks are assumed."
-        return int(threads) * ranks, [note]
-    return None, []
-
-
-def _fitted(
-    shape: Shape, cores: int, overlapped: bool, options: ProfiledProgram
-) -> tuple[int, int, bool, list[str]]:
-    """Computing cores on both sockets of a machine, whether both sides overlap there, and notes."""
-    notes = []
-    most = shape.cores
-    if options.communication_threads and options.cores is None:
-        cores = min(cores, most - 1)
-    if cores > most:
-        notes.append(f"{shape.name} has {most} cores: {cores} that compute share them.")
-        cores = most
-    if overlapped and cores == most:
-        notes.append(
-            "Messages overlap with computation, but no core is left for them: the job has them one after the "
-            "other."
-        )
-        overlapped = False
-    first = min(cores, shape.cores_first_socket)
-    return first, cores - first, overlapped, notes
-
-
-def _message_notes(profiled: ProfiledSteps) -> list[str]:
-    if not profiled.inside:
-        return []
-    return [
-        "All ranks are on one node: the messages are those of all ranks inside it, which are copies in its "
-        "memory."
-    ]
-
-
-def _name(profiled: ProfiledSteps) -> str:
-    """The program's name: the first word of its command that is a file and starts no other, else the
-    folder's.
-    """
-    manifest = profiled.analysis.profile.manifest
-    words = () if manifest is None else manifest.command
-    starters = (*LAUNCHERS, *WRAPPERS, Path(sys.executable).name, "python", "python3")
-    programs = [Path(word).name for word in words if os.path.isfile(word)]
-    own = [name for name in programs if name not in starters]
-    return own[0] if own else Path(profiled.analysis.profile.folder).name
-
-
-def choices_of_command(command: str) -> tuple[str, ...]:
-    """The choices that a command names in braces, in the order of a job. UsageError for others, and for
-    none.
-    """
-    try:
-        named = {name for _, name, _, _ in string.Formatter().parse(command) if name is not None}
-    except ValueError as error:
-        raise UsageError(
-            f"has braces that do not close ({error})", field="verify", value=command, hint="write {{ for {"
-        ) from error
-    unknown = sorted(named - set(CHOICES))
-    if unknown or not named:
-        problem = f"names {{{unknown[0]}}}, which is not a choice of a job" if unknown else "names no choice"
-        raise UsageError(
-            problem,
-            field="verify",
-            value=command,
-            hint=f'write one in braces: "./app --threads {{cores}}"; known: {", ".join(CHOICES)}',
-        )
-    return tuple(axis for axis in CHOICES if axis in named)
-
-
-def may_change(command: str, has_other_cores: bool) -> dict[str, Any]:
-    """What may change: only what the command can be run with."""
-    values: dict[str, Any] = {
-        "overlap": [True, False], "size": ["4KiB", "64KiB", "1MiB"], "comm_threads": "1-2", "w": "best"
-    }  # fmt: skip
-    axes = choices_of_command(command)
-    if has_other_cores and "cores" in axes:
-        axes = (*axes, "cores_other")
-    return {axis: values.get(axis, "every") for axis in axes}
-
-
-def _verify_table(options: ProfiledProgram) -> dict[str, str] | None:
-    if options.verify is None:
-        return None
-    pattern = {} if options.metric in (None, "wall") else {"number": options.metric}
-    return {"command": options.verify, **pattern}

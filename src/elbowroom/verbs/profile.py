@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import resource
 import shutil
 import socket
 import time
@@ -25,6 +26,7 @@ from elbowroom.launch import profiler, recorder
 from elbowroom.launch.nic import NicSettings, emulated
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.launch.recorder import RecordedCommand
+from elbowroom.machine.host_use import cpu_times, host_use
 from elbowroom.machine.identity import read_host
 from elbowroom.quantities import number, plural
 from elbowroom.verbs.declaration import (
@@ -124,13 +126,14 @@ class RecordProfile(Verb):
             nic=_emulated_nic(prepared.env),
         )
         MANIFEST.write(where / MANIFEST_FILE, manifest, own=True)
-        begin = time.monotonic()
+        begin, before, own = time.monotonic(), cpu_times(), _children_s()
         with contextlib.nullcontext() if nic is None else emulated(nic):
             code, traffic = _run(prepared, self.stdout)
         seconds = time.monotonic() - begin
+        use = host_use(before, seconds, _children_s() - own)
         for agreement in where.glob(profiler.AGREEMENTS):
             shutil.rmtree(agreement, ignore_errors=True)
-        manifest = msgspec.structs.replace(manifest, exit_code=code, **_memory(where, traffic))
+        manifest = msgspec.structs.replace(manifest, exit_code=code, use=use, **_memory(where, traffic))
         MANIFEST.write(where / MANIFEST_FILE, manifest, own=True)
         profile, notes = _read(where)
         ranks = () if profile is None else profile.ranks
@@ -219,6 +222,12 @@ def _run(prepared: RecordedCommand, stdout: IO[bytes] | int | None) -> tuple[int
     with Sampler(counters) as sampler:
         code = recorder.run(prepared, stdout)
     return code, sampler.traffic(socket.gethostname()) or f"{counters.source} stopped to count"
+
+
+def _children_s() -> float:
+    """CPU seconds of the processes that this one started and that ended, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _memory(where: Path, traffic: MemoryTraffic | str) -> dict[str, float | str]:

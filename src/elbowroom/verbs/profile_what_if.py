@@ -60,9 +60,10 @@ class PredictChanges(Verb):
         from elbowroom.profile.analysis import analyse_nodes
         from elbowroom.profile.steps import find_steps
 
-        analysis, inside = read = analyse_nodes(
+        read = analyse_nodes(
             self.directory, self.curve, communication_threads=self.program.communication_threads
         )
+        analysis, inside = read.analysis, read.inside
         profile = analysis.profile
         size = usual_size(analysis)
         model = self._model(read.hosts, size)

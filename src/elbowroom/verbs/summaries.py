@@ -266,9 +266,9 @@ def _gain(change: Interval) -> str:
 
 
 def _diagnosis(diagnosis: Diagnosis) -> ResultSummary:
-    from elbowroom.verbs.diagnose import Diagnose, steps_sentence
+    from elbowroom.verbs.diagnosis_text import diagnosis_answer, steps_sentence
 
-    answer = Diagnose(profile=diagnosis.profile).answer(diagnosis)
+    answer = diagnosis_answer(diagnosis)
     model = "" if diagnosis.model is None else f" with the model {diagnosis.model}"
     facts = (steps_sentence(diagnosis), *diagnosis.notes)
     return _answered(

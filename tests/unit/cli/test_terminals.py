@@ -58,7 +58,7 @@ EXAMPLES = {
     "help": "help virtual",
     "completion": "completion bash",
     "manual": "manual",
-    "diagnose": "diagnose --profile p --model henri --cores 2 -o j.toml",
+    "diagnose": "diagnose --profile p --model henri --cores 2 --job-out j.toml",
     "profile show": "profile show p",
     "profile what-if": "profile what-if p --model henri --cores 2",
     "trace merge": "trace merge t -o o.json",

@@ -1,0 +1,404 @@
+"""The causes of lost time: each with evidence that can fail, its share of a step, and what is tried.
+
+`CAUSES` is the table. The test of a row gets the account and the profile and says how many seconds of each
+step its cause costs each rank, and what shows it, or that it is not there. No second is claimed twice: what
+waits for a core explains, `late-rank` does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.diagnose import processors, traffic
+from elbowroom.diagnose.account import PARTS, Account
+from elbowroom.profile.profile import Profile
+from elbowroom.quantities import format_size, percent, short_time
+from elbowroom.stats.interval import Interval
+
+Floats = npt.NDArray[np.float64]
+CauseName = Literal[
+    "shared-core", "placement", "no-progress", "late-rank", "memory-contention", "protocol", "transport",
+    "polling-thread", "computation",
+]  # fmt: skip
+
+LEAST = 0.05
+"""A cause takes at least this share of a step: less is within the noise of programs without a fault on a
+machine with other processes (docs/measured/zoo.md), and a repair that gains less is seldom worth it."""
+SURE = 0.03
+"""The lower end of its 90 % interval is at least this."""
+SIBLING_LOSS = (0.0, 0.25, 0.5)
+"""What a computing thread loses to another one on its core (SMT): nothing if it waits for memory, half at
+most; in between as is usual. Measured by trials only."""
+REMOTE_LOSS = (0.0, 0.25, 0.5)
+"""Likewise, of memory of another NUMA node."""
+EAGER_GAIN = 0.5
+"""About this part of the time of messages just above the eager limit is the handshake."""
+PERSISTENT = 0.6
+"""One rank is late if it causes this part of the waits; else who is late changes."""
+BUSY = 0.25
+"""Cores' worth of other processes from which on a machine is busy: what the program waits for is a bound."""
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What causes are found in."""
+
+    profile: Profile
+    account: Account
+
+    def seconds(self, *parts: str) -> Floats:
+        """(steps, ranks) seconds in these parts of the account."""
+        at = [PARTS.index(part) for part in parts]
+        return np.asarray(self.account.seconds[:, :, at].sum(axis=2))
+
+    def share(self, seconds: Floats) -> Interval:
+        """The share of the mean step, mean of the ranks, with a 90 % interval over the steps; `seconds`:
+        (steps, ranks).
+        """
+        each = seconds.mean(axis=1) / max(self.account.step_s, 1e-12)
+        value = float(each.mean())
+        if len(each) < 3:
+            return Interval(value=value, low=value, high=value)
+        half = float(1.645 * each.std(ddof=1) / np.sqrt(len(each)))
+        return Interval(value=value, low=max(0.0, value - half), high=value + half)
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause: `share` of a step that it costs, `low` to `high` (90 %), and the sentences that name it and
+    show it. `ranks`: those that it is found in, empty for all; `tries`: what can be changed.
+    """
+
+    cause: CauseName
+    share: float
+    low: float
+    high: float
+    sentence: str
+    evidence: str
+    ranks: tuple[int, ...] = ()
+    tries: str = ""
+
+
+class Finding(NamedTuple):
+    """What the test of a cause finds: its share of a step, what to call it, and what shows it. `certain`:
+    facts show it, and not its share.
+    """
+
+    share: Interval
+    what: str
+    evidence: str
+    ranks: tuple[int, ...] = ()
+    certain: bool = False
+
+
+class CauseTest(NamedTuple):
+    """A row of the table: the test (None: the cause is not there), and what can be changed."""
+
+    cause: CauseName
+    find: Callable[[Evidence], Finding | None]
+    tries: str
+
+
+def waits_for_cores(evidence: Evidence) -> Floats:
+    """(steps, ranks) seconds that ranks wait for a core, or for a rank that does."""
+    waiting = evidence.seconds("scheduler")
+    for_others = waiting.max(axis=1, keepdims=True) - waiting
+    return np.asarray(waiting + np.minimum(evidence.seconds("late_ranks", "collective_wait"), for_others))
+
+
+def _own_part(evidence: Evidence, crowd: processors.Crowd) -> float:
+    """The part of the waits for cores that the program's own threads cause, by CPU time."""
+    others = processors.others_cores(evidence.profile)
+    use = processors.use_of(evidence.profile)
+    if others is None or use.wall_s <= 0:
+        return 1.0
+    own = max(crowd.threads - crowd.cores, 0.0) * use.wall_s
+    return own / max(own + others * use.wall_s, 1e-9) if others > BUSY else 1.0
+
+
+def _of_cores(evidence: Evidence, part: float, what: str, text: str, ranks: tuple[int, ...]) -> Finding:
+    share = evidence.share(waits_for_cores(evidence) * part)
+    waited = evidence.share(evidence.seconds("scheduler"))
+    return Finding(share, what, f"{text}; they wait for a core {percent(waited.value)} of a step.", ranks)
+
+
+def shared_core(evidence: Evidence) -> Finding | None:
+    """Ranks, or threads that compute, have fewer cores than they are, and wait for one."""
+    crowd = processors.crowd_of(evidence.profile)
+    if crowd is None:
+        return None
+    part = _own_part(evidence, crowd)
+    if crowd.helpers and not processors.has_openmp(evidence.profile):
+        part *= 1 - crowd.helper_share
+    return _of_cores(evidence, part, "The program's threads share cores", f"{crowd.text}", crowd.ranks)
+
+
+def polling_thread(evidence: Evidence) -> Finding | None:
+    """A thread that never calls MPI, and is none of OpenMP, takes the core of one that computes."""
+    crowd = processors.crowd_of(evidence.profile)
+    if crowd is None or not crowd.helpers or processors.has_openmp(evidence.profile):
+        return None
+    return _of_cores(
+        evidence,
+        _own_part(evidence, crowd) * crowd.helper_share,
+        "A thread that does not call MPI takes the cores of computing ranks",
+        f"{crowd.text}, of which helpers take {percent(crowd.helper_share)} of the time that others need",
+        crowd.helpers,
+    )
+
+
+def placement(evidence: Evidence) -> Finding | None:
+    """Two ranks compute on one core's SMT siblings although others are free, or a rank changes its NUMA node,
+    or computes longer whenever it was moved to another core.
+    """
+    profile = evidence.profile
+    compute = evidence.seconds("compute")
+    together = processors.siblings_used(profile)
+    if together is not None:
+        ranks = np.isin(evidence.account.ranks, together)
+        return Finding(
+            _bounded(evidence, compute * ranks, SIBLING_LOSS),
+            "Ranks share a core as SMT siblings",
+            f"Ranks {together[0]} and {together[1]} compute on hardware threads of one core, and other cores "
+            "are free.",
+            together,
+            certain=True,
+        )
+    remote = np.array([processors.nodes_used(profile, rank) for rank in evidence.account.ranks])
+    if remote.max(initial=0.0) >= LEAST:
+        rank = evidence.account.ranks[int(remote.argmax())]
+        return Finding(
+            _bounded(evidence, compute * remote, REMOTE_LOSS),
+            "Ranks change their NUMA node, and their memory does not",
+            f"Rank {rank} is on another node than its usual one {percent(float(remote.max()))} of the time.",
+            (rank,),
+            certain=True,
+        )
+    return _moved(evidence, compute)
+
+
+def _bounded(evidence: Evidence, seconds: Floats, loss: tuple[float, float, float]) -> Interval:
+    low, usual, high = (evidence.share(seconds * part).value for part in loss)
+    return Interval(value=usual, low=low, high=high)
+
+
+def _moved(evidence: Evidence, compute: Floats) -> Finding | None:
+    """Steps in which a rank was moved between cores, against its others."""
+    samples, account = evidence.profile.scheduled, evidence.account
+    if samples is None or account.count < 3:
+        return None
+    excess, moves = np.zeros_like(compute), 0
+    for at, rank in enumerate(account.ranks):
+        own = (samples.rank == rank) & (samples.thread == 0)
+        step = np.searchsorted(account.edges, samples.end[own] / 1e9, side="right") - 1
+        changed = np.flatnonzero(np.diff(samples.cpu[own], prepend=samples.cpu[own][:1]) != 0)
+        steps = np.unique(step[changed])
+        steps = steps[(steps >= 0) & (steps < account.count)]
+        if not 0 < len(steps) < account.count:
+            continue
+        usual = np.median(np.delete(compute[:, at], steps))
+        excess[steps, at] = np.maximum(compute[steps, at] - usual, 0.0)
+        moves += len(changed)
+    share = evidence.share(excess)
+    return Finding(
+        share,
+        "Ranks are moved between cores",
+        f"They changed their core {moves} times, and compute longer in those steps.",
+    )
+
+
+def no_progress(evidence: Evidence) -> Finding | None:
+    """Messages were posted early enough, and moved only inside the completing call."""
+    share = evidence.share(evidence.seconds("no_progress"))
+    if share.value <= 0:
+        return None
+    site = max(evidence.account.sites, key=lambda site: site.seconds.get("no_progress", 0.0))
+    return Finding(
+        share,
+        "Messages make no progress while ranks compute",
+        f"They were posted before a computation and moved in {site.call} after it.",
+    )
+
+
+def late_rank(evidence: Evidence) -> Finding | None:
+    """Ranks wait for others that come later for another reason than a core that they do not get."""
+    waits = evidence.seconds("late_ranks", "collective_wait")
+    unexplained = waits - (waits_for_cores(evidence) - evidence.seconds("scheduler"))
+    share = evidence.share(unexplained)
+    if share.value <= 0:
+        return None
+    account = evidence.account
+    by_rank: dict[int, float] = {}
+    for (_, late), seconds in account.late.items():
+        by_rank[late] = by_rank.get(late, 0.0) + seconds
+    whole = sum(by_rank.values())
+    worst = max(by_rank, key=lambda rank: by_rank[rank], default=None)
+    compute, io = evidence.seconds("compute"), evidence.seconds("io")
+    spread = f"Ranks compute {short_time(float(compute.mean(axis=0).min()))} to "
+    spread += f"{short_time(float(compute.mean(axis=0).max()))} in a step"
+    if worst is None or worst not in account.ranks or by_rank[worst] < PERSISTENT * whole:
+        return Finding(share, "Ranks wait for each other", f"{spread}; which one is late changes.")
+    host = next(rank.host for rank in evidence.profile.ranks if rank.rank == worst)
+    at = account.ranks.index(worst)
+    more = ""
+    if float(io[:, at].mean()) > LEAST * account.step_s:
+        more = f" It is in I/O {short_time(float(io[:, at].mean()))} of a step."
+    return Finding(
+        share,
+        f"The other ranks wait for rank {worst}",
+        f"{percent(by_rank[worst] / whole, digits=0)} of the waits are for rank {worst} (on {host}). "
+        f"{spread}, rank {worst} {short_time(float(compute[:, at].mean()))}.{more}",
+        (worst,),
+    )
+
+
+def memory_contention(evidence: Evidence) -> Finding | None:
+    """Computation or messages are slower while the other runs, at the same place of the step."""
+    share = evidence.share(evidence.seconds("contention"))
+    if share.value <= 0:
+        return None
+    return Finding(
+        share,
+        "Messages and computation slow each other down in memory",
+        "The same computation takes longer while messages are in flight.",
+    )
+
+
+def _in_messages(evidence: Evidence, part: float) -> Interval:
+    return evidence.share(evidence.seconds("transfer", "library") * part)
+
+
+def protocol(evidence: Evidence) -> Finding | None:
+    """Many small messages, messages just above the eager limit, or messages that come before their receive is
+    posted: whichever costs most.
+    """
+    profile, account = evidence.profile, evidence.account
+    found = []
+    small = traffic.small_messages(profile, account)
+    if small is not None:
+        to = f"rank {small.peer}" if small.peer >= 0 else "all others"
+        found.append(
+            Finding(
+                _in_messages(evidence, small.share * (1 - 1 / small.per_step)),
+                "Many small messages are sent one by one",
+                f"Rank {small.rank} sends {small.per_step:.0f} messages of {format_size(small.bytes)} to "
+                f"{to} in a step ({small.call}); one message could have all.",
+                (small.rank,),
+            )
+        )
+    eager = traffic.above_eager_limit(profile, account)
+    if eager is not None:
+        found.append(
+            Finding(
+                _in_messages(evidence, eager.share * EAGER_GAIN),
+                "Messages are just above the eager limit",
+                f"A rank has {eager.per_step:.0f} messages of {format_size(eager.bytes)} in a step, and the "
+                f"limit is {format_size(eager.limit)}: each waits for a handshake.",
+            )
+        )
+    unexpected = traffic.unexpected_messages(account)
+    if unexpected is not None:
+        found.append(
+            Finding(
+                evidence.share(evidence.seconds("library") * unexpected.share),
+                "Messages come before their receive is posted",
+                f"A rank has {unexpected.per_step:.0f} such messages in a step: the library stores and "
+                "searches them.",
+            )
+        )
+    return max(found, key=lambda finding: finding.share.value, default=None)
+
+
+def transport(evidence: Evidence) -> Finding | None:
+    """Messages of a node go over TCP, or are copied twice, because a setting says so."""
+    setting = traffic.slow_transport(evidence.profile)
+    if setting is None:
+        return None
+    return Finding(
+        _in_messages(evidence, 1.0),
+        "Messages take a slow way through the node",
+        f"The setting {setting} keeps them from shared memory with one copy.",
+    )
+
+
+CAUSES: tuple[CauseTest, ...] = (
+    CauseTest("shared-core", shared_core, "fewer ranks or threads, or one core for each: --bind-to core"),
+    CauseTest("polling-thread", polling_thread, "move the thread to a core of its own, or let it sleep"),
+    CauseTest("placement", placement, "one core for each rank: --map-by and --bind-to core, srun --cpu-bind"),
+    CauseTest(
+        "no-progress", no_progress, "the library's progress thread, or MPI_Test inside the computation"
+    ),
+    CauseTest("late-rank", late_rank, "an even distribution of the work"),
+    CauseTest(
+        "memory-contention", memory_contention, "fewer computing cores, other placement, or no overlap"
+    ),
+    CauseTest("protocol", protocol, "one message for many, receives posted early, or another eager limit"),
+    CauseTest("transport", transport, "shared memory: leave the setting out"),
+)
+"""In the order in which they are named where two have the same share."""
+
+
+def find_causes(evidence: Evidence) -> tuple[Cause, ...]:
+    """The causes with a share of a step that can be believed, the largest first; `computation` alone where
+    there is none.
+    """
+    found = []
+    for test in CAUSES:
+        finding = test.find(evidence)
+        if finding is None:
+            continue
+        share = finding.share
+        low, high = share.ends(share.value)
+        if finding.certain or (share.value >= LEAST and low >= SURE):
+            found.append(
+                Cause(
+                    cause=test.cause,
+                    share=share.value,
+                    low=low,
+                    high=high,
+                    sentence=f"{finding.what}: {percent(share.value)} of a step ({percent(low)} to "
+                    f"{percent(high)}).",
+                    evidence=finding.evidence,
+                    ranks=finding.ranks,
+                    tries=test.tries,
+                )
+            )
+    return tuple(sorted(found, key=lambda cause: -cause.share)) or (_computation(evidence),)
+
+
+def _computation(evidence: Evidence) -> Cause:
+    computing = evidence.share(evidence.seconds("compute", "io"))
+    moving = evidence.share(evidence.seconds("transfer", "library", "contention", "no_progress"))
+    low, high = computing.ends(computing.value)
+    sentence = f"Communication is not the problem: ranks compute {percent(computing.value)} of a step."
+    if moving.value >= 2 * LEAST:
+        sentence = (
+            f"No fault was found: ranks compute {percent(computing.value)} of a step, and messages take "
+            f"{percent(moving.value)} at their usual speed."
+        )
+    waits = evidence.share(waits_for_cores(evidence)).value
+    evidence_ = f"No cause takes {percent(LEAST, digits=0)} of a step."
+    if waits >= LEAST:
+        evidence_ += f" Other processes take {percent(waits)} of it: repeat it on a quiet machine."
+    return Cause(
+        cause="computation",
+        share=computing.value,
+        low=low,
+        high=high,
+        sentence=sentence,
+        evidence=evidence_,
+    )
+
+
+def disturbance(profile: Profile) -> str:
+    """A sentence where other processes of the host took cores; "" where they did not, or it is not known."""
+    others = processors.others_cores(profile)
+    if others is None or others < BUSY:
+        return ""
+    return (
+        f"Other processes took {others:.1f} cores of the host meanwhile: times are upper bounds, and waits "
+        "for cores and for ranks may be theirs."
+    )

@@ -1,0 +1,169 @@
+"""What the messages of a step look like: how many of which size to whom, and what the library does with
+them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from elbowroom.diagnose.account import Account
+from elbowroom.diagnose.processors import use_of
+from elbowroom.profile import rank_file as f
+from elbowroom.profile.profile import MpiEvents, Profile
+
+SMALL = 1024
+"""Bytes up to which a message costs about as much as an empty one."""
+MANY = 16
+"""So many small messages to one neighbour in a step could be one."""
+_MOVING = (
+    f.SEND, f.RECEIVE, f.SENDRECV, f.POSTED_SEND, f.POSTED_RECEIVE, f.COLLECTIVE, f.POSTED_COLLECTIVE,
+)  # fmt: skip
+_SENDING = (f.SEND, f.SENDRECV, f.POSTED_SEND, f.COLLECTIVE)
+
+EAGER = {"open mpi": 4096, "mpich": 16384}
+"""Bytes up to which the MPI libraries send a message at once inside a node, unless it is set."""
+_EAGER_SETTINGS = re.compile(
+    r"(OMPI_MCA_btl_(sm|vader)_eager_limit|UCX_RNDV_THRESH|MPIR_CVAR_CH4_\w*EAGER\w*|MPIR_CVAR_CH3_EAGER\w*)$"
+)
+_TCP = re.compile(
+    r"btl[ =]+(?:tcp,self|self,tcp)\b|UCX_TLS[ =]+tcp\b|FI_PROVIDER[ =]+(?:tcp|sockets)\b|"
+    r"MPIR_CVAR_NOLOCAL[ =]+1\b|(?:single_copy_mechanism|smsc)[ =]+none\b|btl[ =]+\^(?:sm|vader)\b"
+)
+
+
+class SmallMessages(NamedTuple):
+    """Small messages of the rank that sends most to one neighbour: how many in a step, of how many bytes
+    (median); `share`: of the time of all calls with messages that their calls take, all ranks.
+    """
+
+    rank: int
+    peer: int
+    per_step: float
+    bytes: int
+    share: float
+    call: str
+
+
+def small_messages(profile: Profile, account: Account) -> SmallMessages | None:
+    """The small messages of a step; None where no neighbour gets many."""
+    events = in_steps(profile, account)
+    moving = np.isin(events.kind, _MOVING) & events.is_call
+    small = moving & (events.bytes <= SMALL) & np.isin(events.kind, _SENDING)
+    if not small.any():
+        return None
+    pairs, of, counts = np.unique(
+        np.stack([events.rank[small], events.peer[small]], axis=1), axis=0, return_inverse=True,
+        return_counts=True,
+    )  # fmt: skip
+    most = int(counts.argmax())
+    count = float(counts[most] / max(account.count, 1))
+    if count < MANY:
+        return None
+    length = (events.end - events.begin).astype(np.float64)
+    tiny = moving & (events.bytes <= SMALL)
+    own = np.flatnonzero(small)[of.ravel() == most]
+    return SmallMessages(
+        rank=int(pairs[most][0]),
+        peer=int(pairs[most][1]),
+        per_step=count,
+        bytes=int(np.median(events.bytes[own])),
+        share=float(length[tiny].sum() / max(length[moving].sum(), 1.0)),
+        call=events.names[int(np.bincount(events.call[own]).argmax())],
+    )
+
+
+class EagerMessages(NamedTuple):
+    """Messages a little larger than the eager limit: their median size, how many in a step, and the share of
+    the time of all calls with messages that their calls take.
+    """
+
+    limit: int
+    bytes: int
+    per_step: float
+    share: float
+
+
+NEAR = 2.0
+"""A message of so many times the eager limit at most could be sent eagerly."""
+
+
+def above_eager_limit(profile: Profile, account: Account) -> EagerMessages | None:
+    """The messages between the eager limit and NEAR times it, if a step has MANY of them."""
+    limit = eager_limit(profile)
+    if limit is None:
+        return None
+    events = in_steps(profile, account)
+    moving = np.isin(events.kind, _MOVING) & events.is_call & (events.peer >= 0)
+    near = moving & (events.bytes > limit) & (events.bytes <= NEAR * limit)
+    count = float(near.sum() / max(account.count * len(account.ranks), 1))
+    if count < MANY:
+        return None
+    length = (events.end - events.begin).astype(np.float64)
+    return EagerMessages(
+        limit=limit,
+        bytes=int(np.median(events.bytes[near])),
+        per_step=count,
+        share=float(length[near].sum() / max(length[moving].sum(), 1.0)),
+    )
+
+
+def eager_limit(profile: Profile) -> int | None:
+    """The eager limit of the program's MPI: as it is set in its environment or command, else the usual
+    one.
+    """
+    for name, value in settings_of(profile).items():
+        if _EAGER_SETTINGS.search(name) and value.isdecimal():
+            return int(value)
+    mpi = profile.ranks[0].mpi.lower()
+    return next((limit for name, limit in EAGER.items() if name in mpi), None)
+
+
+class UnexpectedMessages(NamedTuple):
+    """Messages that came before their receive was posted: how many a rank has in a step, and their share."""
+
+    per_step: float
+    share: float
+
+
+def unexpected_messages(account: Account) -> UnexpectedMessages | None:
+    """The unexpected messages of nonblocking receives; None where a step has few."""
+    messages = account.messages
+    received = ~messages.out & (messages.posted < messages.begin)
+    late = received & (messages.ready <= messages.posted)
+    count = float(late.sum() / max(account.count * len(account.ranks), 1))
+    if count < MANY:
+        return None
+    return UnexpectedMessages(per_step=count, share=float(late.sum() / max(received.sum(), 1)))
+
+
+def slow_transport(profile: Profile) -> str | None:
+    """The setting that keeps messages of a node from shared memory or a single copy; None without one."""
+    text = " ".join(f"{name}={value}" for name, value in settings_of(profile).items())
+    command = () if profile.manifest is None else profile.manifest.command
+    found = _TCP.search(f"{text} {' '.join(command)}")
+    return None if found is None else found[0]
+
+
+def settings_of(profile: Profile) -> Mapping[str, str]:
+    """Variables for MPI that the program's ranks had: of the environment, and those of the command."""
+    command = () if profile.manifest is None else profile.manifest.command
+    given = dict(use_of(profile).settings)
+    for at, word in enumerate(command):
+        name, equals, value = word.partition("=")
+        if equals and name.isidentifier():
+            given[name] = value
+        elif word in ("--mca", "-mca") and at + 2 < len(command):
+            given[f"OMPI_MCA_{command[at + 1]}"] = command[at + 2]
+        elif word in ("-env", "-genv") and at + 2 < len(command):
+            given[command[at + 1]] = command[at + 2]
+    return given
+
+
+def in_steps(profile: Profile, account: Account) -> MpiEvents:
+    """The records that begin in the steps of an account."""
+    first, last = (1e9 * float(edge) for edge in account.edges[[0, -1]])
+    events = profile.events
+    return events.part((events.begin >= first) & (events.begin < last))

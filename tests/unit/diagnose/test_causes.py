@@ -1,0 +1,225 @@
+"""Causes of made accounts: the planted one is first with its share; where nothing is planted, none is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from elbowroom.diagnose.causes import CAUSES, LEAST, Cause, Evidence, disturbance, find_causes
+from elbowroom.diagnose.processors import crowd_of, others_cores
+from elbowroom.machine.host_use import HostUse
+from elbowroom.profile import rank_file as f
+from elbowroom.profile.profile import Profile, SchedulerSamples, read_profile
+from elbowroom.profile.rank_file import CpuLimits, ThreadPlace
+from elbowroom.profile.summary import ProfileManifest
+from made_accounts import STEP_S, made_account
+from made_profiles import MS, Row, write_profile
+
+STEPS = 40
+
+
+def thread(number: int, *, cores: int = 1, first: int = 0, cpu_s: float = 0.4, **more: Any) -> ThreadPlace:
+    place = ThreadPlace(
+        thread=number, cpus=cores, first=first, last=first + cores - 1, mask=first, cpu_ns=round(cpu_s * 1e9)
+    )
+    return msgspec.structs.replace(place, **more)
+
+
+def profile_of(
+    folder: Path,
+    rows: list[list[Row]] | None = None,
+    *,
+    threads: list[tuple[ThreadPlace, ...]] | None = None,
+    use: HostUse | None = None,
+    command: tuple[str, ...] = (),
+    **changes: Any,
+) -> Profile:
+    """A job on one node, by default of two ranks with a core each."""
+    rows = rows or [[(MS, 2 * MS, 8, 1 - rank, "MPI_Sendrecv", f.SENDRECV, f.CALL)] for rank in (0, 1)]
+    read = read_profile(write_profile(folder, rows, (0,) * len(rows), end=400 * MS, host=b"here"))
+    places = threads or [(thread(100 + rank, first=rank),) for rank in range(len(rows))]
+    ranks = tuple(
+        msgspec.structs.replace(rank, threads=own, **changes)
+        for rank, own in zip(read.ranks, places, strict=True)
+    )
+    manifest = ProfileManifest(command=command, use=use)
+    return msgspec.structs.replace(read, ranks=ranks, manifest=manifest)
+
+
+def causes(profile: Profile, **account: Any) -> tuple[Cause, ...]:
+    return find_causes(Evidence(profile=profile, account=made_account(ranks=profile.size, **account)))
+
+
+PLANTED = {
+    "no-progress": {"no_progress": 0.2},
+    "late-rank": {"late_ranks": 0.2},
+    "memory-contention": {"contention": 0.2},
+}
+
+
+@pytest.mark.parametrize("cause", PLANTED)
+def test_what_is_planted_is_first_with_its_share(tmp_path: Path, cause: str) -> None:
+    first = causes(profile_of(tmp_path), shares={**PLANTED[cause], "transfer": 0.1})[0]
+    assert first.cause == cause
+    assert first.share == pytest.approx(0.2, abs=0.01)
+    assert first.low <= 0.2 <= first.high
+
+
+def test_the_largest_is_first_and_all_are_listed(tmp_path: Path) -> None:
+    shares = {"no_progress": 0.1, "contention": 0.3, "late_ranks": 0.2}
+    found = [cause.cause for cause in causes(profile_of(tmp_path), shares=shares)]
+    assert found == ["memory-contention", "late-rank", "no-progress"]
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        {},
+        {"transfer": 0.1, "library": 0.05},
+        {"late_ranks": 0.7 * LEAST, "no_progress": 0.7 * LEAST, "contention": 0.7 * LEAST},
+        {"scheduler": 0.1, "io": 0.1},
+    ],
+)
+def test_where_nothing_has_a_share_the_computation_is_alone(tmp_path: Path, shares: dict[str, float]) -> None:
+    (only,) = causes(profile_of(tmp_path), shares=shares)
+    assert only.cause == "computation"
+
+
+def test_threads_with_too_few_cores_share_them(tmp_path: Path) -> None:
+    crowded = [(thread(100, cores=2),), (thread(101, cores=2),), (thread(102, cores=2),)]
+    rows: list[list[Row]] = [[(MS, 2 * MS, 0, -3, "MPI_Barrier", f.BARRIER, f.CALL)]] * 3
+    profile = profile_of(tmp_path, rows, threads=crowded)
+    crowd = crowd_of(profile)
+    assert crowd is not None
+    assert (crowd.threads, crowd.cores, crowd.helpers) == (3, 2, ())
+    first = causes(profile, shares={"scheduler": 0.3})[0]
+    assert (first.cause, first.ranks) == ("shared-core", (0, 1, 2))
+    assert first.share == pytest.approx(0.3, abs=0.01)
+
+
+def test_ranks_that_wait_for_one_without_a_core_are_not_said_to_wait_for_a_late_one(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, threads=[(thread(100),), (thread(101),)])
+    of_ranks = {("scheduler", 1): 0.4, ("late_ranks", 0): 0.4}
+    found = causes(profile, of_ranks=of_ranks)
+    assert [cause.cause for cause in found] == ["shared-core"]
+    assert found[0].share == pytest.approx(0.4, abs=0.01)
+
+
+def test_a_control_group_may_give_fewer_cores_than_there_are(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, limits=CpuLimits(cpus=1.0, cpuset=""))
+    assert causes(profile, shares={"scheduler": 0.3})[0].cause == "shared-core"
+
+
+def test_a_thread_that_never_calls_mpi_polls_unless_openmp_is_set(tmp_path: Path) -> None:
+    threads = [(thread(100 + rank, first=rank), thread(200 + rank, first=rank)) for rank in (0, 1)]
+    polling = profile_of(tmp_path / "a", threads=threads)
+    shares = {"scheduler": 0.4}
+    first, *others = causes(polling, shares=shares)
+    assert (first.cause, first.ranks) == ("polling-thread", (0, 1))
+    assert "shared-core" not in {cause.cause for cause in others}
+    openmp = profile_of(tmp_path / "b", threads=threads, use=HostUse(settings={"OMP_NUM_THREADS": "2"}))
+    assert causes(openmp, shares=shares)[0].cause == "shared-core"
+
+
+def test_other_processes_are_no_cause_and_are_said(tmp_path: Path) -> None:
+    use = HostUse(wall_s=1.0, busy_s=2.8, own_s=0.8)
+    profile = profile_of(tmp_path / "a", use=use)
+    assert others_cores(profile) == pytest.approx(2.0)
+    (only,) = causes(profile, shares={"scheduler": 0.3})
+    assert only.cause == "computation"
+    assert "Other processes took 2.0 cores" in disturbance(profile)
+    # Of a program that is crowded too, the share is that of its own threads.
+    crowded = profile_of(tmp_path / "b", threads=[(thread(100),), (thread(101),)], use=use)
+    first = causes(crowded, shares={"scheduler": 0.3})[0]
+    assert (first.cause, round(first.share, 2)) == ("shared-core", 0.1)
+
+
+def test_one_late_rank_is_named_and_a_changing_one_is_not(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path)
+    one = causes(profile, of_ranks={("late_ranks", 0): 0.4}, late={(0, 1): 0.004})[0]
+    assert (one.cause, one.ranks) == ("late-rank", (1,))
+    assert "rank 1" in one.sentence
+    assert "rank 1 10 ms" in one.evidence
+    several = causes(profile, shares={"late_ranks": 0.2}, late={(0, 1): 0.002, (1, 0): 0.002})[0]
+    assert (several.cause, several.ranks) == ("late-rank", ())
+
+
+def small_messages(count: int, size: int) -> list[list[Row]]:
+    """`count` messages in each step of 10 ms."""
+    return [
+        [
+            (begin, begin + 5000, size, 1 - rank, "MPI_Sendrecv", f.SENDRECV, f.CALL)
+            for step in range(STEPS)
+            for begin in range(10 * step * MS, 10 * step * MS + 10_000 * count, 10_000)
+        ]
+        for rank in (0, 1)
+    ]
+
+
+def test_many_small_messages_to_one_neighbour_are_a_fault_and_a_few_are_none(tmp_path: Path) -> None:
+    shares = {"transfer": 0.2, "library": 0.1}
+    many = causes(profile_of(tmp_path / "a", small_messages(100, 64)), shares=shares)[0]
+    assert many.cause == "protocol"
+    assert "100 messages of 64 B" in many.evidence
+    assert many.share == pytest.approx(0.3 * 0.99, abs=0.02)
+    few = causes(profile_of(tmp_path / "b", small_messages(4, 64)), shares=shares)[0]
+    assert few.cause == "computation"
+    large = causes(profile_of(tmp_path / "c", small_messages(100, 65536)), shares=shares)[0]
+    assert large.cause == "computation"
+
+
+def test_messages_above_the_eager_limit_wait_for_a_handshake(tmp_path: Path) -> None:
+    shares = {"transfer": 0.3}
+    words = ("mpirun", "--mca", "btl_vader_eager_limit", "8192", "./a")
+    above = causes(profile_of(tmp_path / "a", small_messages(100, 9000), command=words), shares=shares)[0]
+    assert above.cause == "protocol"
+    assert "the limit is 8 KiB" in above.evidence
+    below = causes(profile_of(tmp_path / "b", small_messages(100, 8000), command=words), shares=shares)[0]
+    assert below.cause == "computation"
+
+
+def test_a_setting_that_takes_messages_over_tcp_is_named(tmp_path: Path) -> None:
+    words = ("mpirun", "--mca", "btl", "tcp,self", "-n", "2", "./a")
+    first = causes(profile_of(tmp_path, command=words), shares={"transfer": 0.3})[0]
+    assert first.cause == "transport"
+    assert "btl=tcp,self" in first.evidence
+
+
+def test_siblings_of_one_core_are_a_placement_while_other_cores_are_free(tmp_path: Path) -> None:
+    threads = [(thread(100 + rank, first=rank, cpu=rank),) for rank in (0, 1)]
+    cores = HostUse(siblings=((0, 1), (2, 3)))
+    first = causes(profile_of(tmp_path / "a", threads=threads, use=cores))[0]
+    assert (first.cause, first.ranks) == ("placement", (0, 1))
+    apart = HostUse(siblings=((0, 2), (1, 3)))
+    assert causes(profile_of(tmp_path / "b", threads=threads, use=apart))[0].cause == "computation"
+
+
+def test_steps_in_which_a_rank_is_moved_and_computes_longer_are_a_placement(tmp_path: Path) -> None:
+    account = made_account(shares={"late_ranks": 0.0})
+    seconds = account.seconds.copy()
+    moved = np.arange(0, STEPS, 4)
+    seconds[moved, 0, 0] += STEP_S
+    account = msgspec.structs.replace(account, seconds=seconds)
+    samples = SchedulerSamples(
+        rank=np.zeros(STEPS, dtype=np.int64),
+        thread=np.zeros(STEPS, dtype=np.int64),
+        begin=np.round(account.edges[:-1] * 1e9).astype(np.int64),
+        end=np.round(account.edges[:-1] * 1e9).astype(np.int64) + MS,
+        cpu_ns=np.full(STEPS, MS),
+        waited_ns=np.zeros(STEPS, dtype=np.int64),
+        cpu=np.cumsum(np.isin(np.arange(STEPS), moved)),
+    )
+    profile = msgspec.structs.replace(profile_of(tmp_path), scheduled=samples)
+    first = find_causes(Evidence(profile=profile, account=account))[0]
+    assert first.cause == "placement"
+
+
+def test_every_cause_but_the_computation_has_a_row() -> None:
+    assert {test.cause for test in CAUSES} | {"computation"} == {
+        "shared-core", "placement", "no-progress", "late-rank", "memory-contention", "protocol", "transport",
+        "polling-thread", "computation",
+    }  # fmt: skip
