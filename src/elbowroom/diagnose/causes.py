@@ -45,7 +45,7 @@ BUSY = 0.25
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What causes are found in."""
+    """What causes are faults in."""
 
     profile: Profile
     account: Account
@@ -69,7 +69,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """A cause: `share` of a step that it costs, `low` to `high` (90 %), and the sentences that name it and
-    show it. `ranks`: those that it is found in, empty for all; `tries`: what can be changed.
+    show it. `ranks`: those that it is faults in, empty for all; `tries`: what can be changed.
     """
 
     cause: CauseName
@@ -276,11 +276,11 @@ def protocol(evidence: Evidence) -> Finding | None:
     posted: whichever costs most.
     """
     profile, account = evidence.profile, evidence.account
-    found = []
+    faults = []
     small = traffic.small_messages(profile, account)
     if small is not None:
         to = f"rank {small.peer}" if small.peer >= 0 else "all others"
-        found.append(
+        faults.append(
             Finding(
                 _in_messages(evidence, small.share * (1 - 1 / small.per_step)),
                 "Many small messages are sent one by one",
@@ -291,7 +291,7 @@ def protocol(evidence: Evidence) -> Finding | None:
         )
     eager = traffic.above_eager_limit(profile, account)
     if eager is not None:
-        found.append(
+        faults.append(
             Finding(
                 _in_messages(evidence, eager.share * EAGER_GAIN),
                 "Messages are just above the eager limit",
@@ -301,7 +301,7 @@ def protocol(evidence: Evidence) -> Finding | None:
         )
     unexpected = traffic.unexpected_messages(account)
     if unexpected is not None:
-        found.append(
+        faults.append(
             Finding(
                 evidence.share(evidence.seconds("library") * unexpected.share),
                 "Messages come before their receive is posted",
@@ -309,7 +309,7 @@ def protocol(evidence: Evidence) -> Finding | None:
                 "searches them.",
             )
         )
-    return max(found, key=lambda finding: finding.share.value, default=None)
+    return max(faults, key=lambda finding: finding.share.value, default=None)
 
 
 def transport(evidence: Evidence) -> Finding | None:
@@ -345,7 +345,7 @@ def find_causes(evidence: Evidence) -> tuple[Cause, ...]:
     """The causes with a share of a step that can be believed, the largest first; `computation` alone where
     there is none.
     """
-    found = []
+    faults = []
     for test in CAUSES:
         finding = test.find(evidence)
         if finding is None:
@@ -353,7 +353,7 @@ def find_causes(evidence: Evidence) -> tuple[Cause, ...]:
         share = finding.share
         low, high = share.ends(share.value)
         if finding.certain or (share.value >= LEAST and low >= SURE):
-            found.append(
+            faults.append(
                 Cause(
                     cause=test.cause,
                     share=share.value,
@@ -366,7 +366,7 @@ def find_causes(evidence: Evidence) -> tuple[Cause, ...]:
                     tries=test.tries,
                 )
             )
-    return tuple(sorted(found, key=lambda cause: -cause.share)) or (_computation(evidence),)
+    return tuple(sorted(faults, key=lambda cause: -cause.share)) or (_computation(evidence),)
 
 
 def _computation(evidence: Evidence) -> Cause:

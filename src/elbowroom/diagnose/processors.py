@@ -83,20 +83,27 @@ def _of_host(ranks: Sequence[RankFile]) -> tuple[list[_Thread], float, bool]:
 def _crowd(threads: Sequence[_Thread], cores: float, limited: bool) -> Crowd:
     ranks = tuple(sorted({thread.rank for thread in threads}))
     helpers = tuple(sorted({thread.rank for thread in threads if thread.helps}))
-    helping = sum(thread.place.cpu_ns for thread in threads if thread.helps)
-    whole = sum(thread.place.cpu_ns for thread in threads)
-    # A first thread competes with all but itself.
-    own = (whole - helping) / max(len(ranks), 1)
+    helping = competing = 0
+    for own in threads:
+        if own.helps:
+            continue
+        others = [other for other in threads if other is not own and _overlap(own.place, other.place)]
+        competing += sum(other.place.cpu_ns for other in others)
+        helping += sum(other.place.cpu_ns for other in others if other.helps)
     group = " that the control group allows" if limited else ""
     return Crowd(
         ranks=ranks,
         threads=len(threads),
         cores=cores,
         helpers=helpers,
-        helper_share=helping / max(whole - own, 1.0) if helping else 0.0,
+        helper_share=helping / max(competing, 1),
         text=f"{plural(len(threads), 'thread')} of {plural(len(ranks), 'rank')} on {cores:g} "
         f"{'core' if cores == 1 else 'cores'}{group}",
     )
+
+
+def _overlap(one: ThreadPlace, other: ThreadPlace) -> bool:
+    return one.first <= other.last and other.first <= one.last
 
 
 def use_of(profile: Profile) -> HostUse:
@@ -121,7 +128,7 @@ def others_cores(profile: Profile) -> float | None:
     return max(0.0, use.busy_s - max(use.own_s, threads) + use.stolen_s) / use.wall_s
 
 
-def cores_seen(profile: Profile, rank: int) -> npt.NDArray[np.int64]:
+def sampled_cores(profile: Profile, rank: int) -> npt.NDArray[np.int64]:
     """The core of a rank's first thread at each of its samples."""
     samples = profile.scheduled
     if samples is None:
@@ -154,7 +161,7 @@ def siblings_used(profile: Profile) -> tuple[int, int] | None:
 def nodes_used(profile: Profile, rank: int) -> float:
     """The share of a rank's samples on other NUMA nodes than the one that it was on most."""
     nodes = use_of(profile).nodes
-    cores = cores_seen(profile, rank)
+    cores = sampled_cores(profile, rank)
     if len(nodes) < 2 or not len(cores):
         return 0.0
     counts = np.array([np.isin(cores, node).sum() for node in nodes])

@@ -143,8 +143,8 @@ def slow_transport(profile: Profile) -> str | None:
     """The setting that keeps messages of a node from shared memory or a single copy; None without one."""
     text = " ".join(f"{name}={value}" for name, value in settings_of(profile).items())
     command = () if profile.manifest is None else profile.manifest.command
-    found = _TCP.search(f"{text} {' '.join(command)}")
-    return None if found is None else found[0]
+    match = _TCP.search(f"{text} {' '.join(command)}")
+    return None if match is None else match[0]
 
 
 def settings_of(profile: Profile) -> Mapping[str, str]:

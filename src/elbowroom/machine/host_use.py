@@ -60,13 +60,13 @@ def node_cpus(root: Path = Path("/")) -> tuple[tuple[int, ...], ...]:
 
 
 def _sets(folder: Path, pattern: str, file: str) -> tuple[tuple[int, ...], ...]:
-    found = set()
+    sets = set()
     for each in folder.glob(pattern):
         try:
-            found.add(_listed((each / file).read_text(encoding="ascii")))
+            sets.add(_listed((each / file).read_text(encoding="ascii")))
         except (OSError, ValueError):
             continue
-    return tuple(sorted(cpus for cpus in found if cpus))
+    return tuple(sorted(cpus for cpus in sets if cpus))
 
 
 def _listed(text: str) -> tuple[int, ...]:

@@ -78,12 +78,12 @@ class Diagnose(Verb):
             if self.out is not None and not Path(self.out).is_dir():
                 make_folder(Path(self.out), field="out", hint="name another")
             return self._diagnose(self.profile, None, self.budget, as_json)
-        begun = time.monotonic()
+        start = time.monotonic()
         folder = self.out or str(new_folder())
         stdout = sys.stderr.fileno() if as_json else None
         recording = RecordProfile(command=self.words, out=folder, mpi=self.mpi, stdout=stdout)
         code = recording.do().document.exit_code
-        left = max(self.budget - (time.monotonic() - begun), 1.0)
+        left = max(self.budget - (time.monotonic() - start), 1.0)
         try:
             # stdout is the program's.
             with contextlib.nullcontext() if as_json else contextlib.redirect_stdout(sys.stderr):

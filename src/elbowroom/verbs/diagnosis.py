@@ -201,7 +201,7 @@ def diagnose(
     known = options if isinstance(options, ProfiledProgram) else msgspec.convert(options, ProfiledProgram)
     if known.verify is not None:
         choices_of_command(known.verify)
-    begun = time.monotonic()
+    start = time.monotonic()
     with _stopped(directory, again or f"elbowroom diagnose --profile {shlex.quote(str(directory))}"):
         explained = explain_profile(directory, curve, communication_threads=known.communication_threads)
         diagnosis = _without_model(explained, exit_code)
@@ -212,7 +212,7 @@ def diagnose(
                 steps_of_job(explained.read, explained.search, directory)
             diagnosis = msgspec.structs.replace(diagnosis, missing=f"The program {explained.no_job}.")
         else:
-            left = budget - (time.monotonic() - begun)
+            left = budget - (time.monotonic() - start)
             diagnosis = _advised(
                 diagnosis, profiled, known, model, left, job_file=job_file, command=command, tell=tell
             )

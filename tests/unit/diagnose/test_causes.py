@@ -1,4 +1,4 @@
-"""Causes of made accounts: the planted one is first with its share; where nothing is planted, none is named."""
+"""Causes of made accounts: the planted one is first with its share; without a fault, none is named."""
 
 from __future__ import annotations
 
