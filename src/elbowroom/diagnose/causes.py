@@ -45,7 +45,7 @@ BUSY = 0.25
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What causes are faults in."""
+    """What causes are found in."""
 
     profile: Profile
     account: Account
@@ -69,7 +69,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """A cause: `share` of a step that it costs, `low` to `high` (90 %), and the sentences that name it and
-    show it. `ranks`: those that it is faults in, empty for all; `tries`: what can be changed.
+    show it. `ranks`: those that it is found in, empty for all; `tries`: what can be changed.
     """
 
     cause: CauseName
