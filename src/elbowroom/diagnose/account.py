@@ -15,6 +15,7 @@ from elbowroom.diagnose.ledger import Ledger, Parts, ledger_of_rank, unrecorded_
 from elbowroom.diagnose.partners import Partners
 from elbowroom.diagnose.pop import PopFactors, interval_of, pop_factors, resampled
 from elbowroom.diagnose.scheduled import scheduled_of_rank
+from elbowroom.diagnose.surroundings import Surroundings
 from elbowroom.diagnose.waits import SHORT_NS
 from elbowroom.profile.profile import Profile, clock_starts
 from elbowroom.profile.rank_file import RankFile, Site
@@ -156,16 +157,18 @@ class _Books:
         self.starts = clock_starts(profile.ranks)
         ranks = [rank.rank for rank in profile.ranks]
         self.partners = Partners(ranks, self.names, profile.size)
+        self.around = Surroundings({rank.rank: rank.node for rank in profile.ranks})
         self.seconds = np.zeros((len(edges) - 1, len(ranks), len(PARTS)))
         self.useful = np.zeros((len(edges) - 1, len(ranks)))
         self.late: dict[tuple[int, int], float] = {}
         self.sites: dict[Site, Floats] = {}
         self.messages: list[MessageCosts] = []
-        self.without_samples: list[int] = []
 
     def read(self, rank: RankFile) -> None:
         """Keep what the other ranks need to know of this one."""
-        self.partners.add(self._calls(rank))
+        own = self._calls(rank)
+        self.partners.add(own)
+        self.around.add(own, scheduled_of_rank(rank.samples, self.starts[rank.rank]))
 
     def _calls(self, rank: RankFile) -> RankCalls:
         return calls_of_rank(rank, self.starts[rank.rank], self.number)
@@ -173,12 +176,8 @@ class _Books:
     def settle(self, at: int, rank: RankFile) -> None:
         """The parts of one rank's time."""
         own = self._calls(rank)
-        scheduled = scheduled_of_rank(rank.samples, self.starts[rank.rank])
-        if scheduled is None:
-            self.without_samples.append(rank.rank)
-        ends = int(self.edges[0]), int(self.edges[-1])
         readiness = self.partners.readiness(own)
-        ledger = ledger_of_rank(own, readiness, scheduled, self.names, *ends)
+        ledger = ledger_of_rank(own, readiness, self.around, self.names, self.edges)
         self._add_gaps(at, rank, ledger)
         pieces = pieces_of(ledger.calls.begin, ledger.calls.end, self.edges)
         self._add(at, ledger.of_calls, pieces)
@@ -246,7 +245,7 @@ class _Books:
 
     def _notes(self) -> tuple[str, ...]:
         notes = []
-        if self.without_samples:
+        if len(self.around.scheduled) < len(self.partners.ranks):
             notes.append(NO_SAMPLES)
         if len(self.edges) == 2:
             notes.append("one step has no intervals over steps")

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from elbowroom.diagnose.calls import COLLECTIVES, CallTable, RankCalls
 from elbowroom.diagnose.partners import Readiness
 from elbowroom.diagnose.scheduled import Scheduled
+from elbowroom.diagnose.slowdown import slowed
+from elbowroom.diagnose.surroundings import Surroundings
 from elbowroom.diagnose.waits import SHORT_NS, Completed, WaitParts, completed_by_calls, wait_parts
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.rank_file import RankFile
@@ -18,6 +20,12 @@ from elbowroom.profile.rank_file import RankFile
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+SPREAD = 2.0
+"""A transfer that nothing disturbed takes up to so many times what the fastest decile of like calls takes."""
+
+SLOWEST = 3.0
+"""Each core that computes, or moves other messages, makes a transfer longer by so many times at most."""
 
 Parts = dict[str, Ints]
 """ns of each span by part; parts that no span has are not there."""
@@ -41,26 +49,25 @@ class Ledger(NamedTuple):
 def ledger_of_rank(
     own: RankCalls,
     readiness: Readiness,
-    scheduled: Scheduled | None,
+    around: Surroundings,
     names: Sequence[str],
-    first: int,
-    last: int,
+    edges: Ints,
 ) -> Ledger:
-    """The time of a rank between `first` and `last`, ns, and what its calls before and after it took."""
+    """The time of a rank between the first and the last edge, ns, and that of its calls before and after."""
     completed = completed_by_calls(own, readiness)
     waits = wait_parts(own, readiness, completed)
     kinds = np.zeros(256, dtype=bool)
     kinds[list(COLLECTIVES)] = True
     collective = kinds[own.operations.kind[completed.critical]]
     calls = own.calls
-    begin = np.concatenate([[min(first, *calls.begin[:1])], calls.end])
-    end = np.concatenate([calls.begin, [max(last, *calls.end[-1:])]])
+    begin = np.concatenate([[min([edges[0], *calls.begin[:1]])], calls.end])
+    end = np.concatenate([calls.begin, [max([edges[-1], *calls.end[-1:]])]])
     return Ledger(
         calls=calls,
-        of_calls=_parts_of_calls(own, completed, waits, collective, scheduled, names),
+        of_calls=_parts_of_calls(own, completed, waits, collective, around, names),
         gap_begin=begin,
         gap_end=end,
-        of_gaps=_parts_of_gaps(begin, end, scheduled),
+        of_gaps=_parts_of_gaps(own.rank, begin, end, edges, around),
         completed=completed,
         waits=waits,
         collective=collective,
@@ -72,7 +79,7 @@ def _parts_of_calls(
     completed: Completed,
     waits: WaitParts,
     collective: Bools,
-    scheduled: Scheduled | None,
+    around: Surroundings,
     names: Sequence[str],
 ) -> Parts:
     calls, at = own.calls, completed.call
@@ -86,15 +93,40 @@ def _parts_of_calls(
     parts.add("transfer", at, waits.transfer[long])
     parts.add("no_progress", at, waits.hidden[long] + waits.peer[long])
     extra = waits.extra[long]
-    if scheduled is not None:
-        waited = np.minimum(extra, scheduled.waited_in(completed.ready[long], calls.end[at]))
-        parts.add("scheduler", at, waited)
-        extra = extra - waited
     unknown = collective & ~completed.known[long]
     parts.add("collective_wait", at, np.where(unknown, extra, 0))
-    parts.add("not_explained", at, np.where(unknown, 0, extra))
-    _add_others(parts, calls, completed, scheduled, names)
+    more = np.flatnonzero((extra > 0) & ~unknown)
+    long, at = long[more], at[more]
+    partner = np.where(collective[more], -1, own.operations.peer[completed.critical[long]])
+    _add_extra(parts, at, extra[more], waits.alone[long], _Disturbance(own.rank, around, partner,
+               completed.ready[long], calls.end[at]))  # fmt: skip
+    _add_others(parts, calls, completed, around.scheduled.get(own.rank), names)
     return parts.of
+
+
+class _Disturbance(NamedTuple):
+    """What may have made the transfers in [ready, end] longer."""
+
+    rank: int
+    around: Surroundings
+    partner: Ints
+    ready: Ints
+    end: Ints
+
+
+def _add_extra(parts: _Parts, at: Ints, extra: Ints, alone: Ints, disturbed: _Disturbance) -> None:
+    """What transfers took beyond what like calls take alone."""
+    rank, around, *where = disturbed
+    waited = np.minimum(extra, around.waited(rank, *where))
+    parts.add("scheduler", at, waited)
+    extra = extra - waited
+    most = SLOWEST * alone * around.active(rank, *where)
+    beside = np.minimum(extra, np.round(most).astype(np.int64))
+    parts.add("contention", at, beside)
+    extra = extra - beside
+    spread = np.minimum(extra, np.round((SPREAD - 1) * alone).astype(np.int64))
+    parts.add("transfer", at, spread)
+    parts.add("not_explained", at, extra - spread)
 
 
 def _add_others(
@@ -126,8 +158,8 @@ def _posts_data(name: str) -> bool:
     return bare.startswith("Start") or (bare[:1] == "I" and bare[1:2].islower() and "probe" not in bare)
 
 
-def _parts_of_gaps(begin: Ints, end: Ints, scheduled: Scheduled | None) -> Parts:
-    parts = _Parts(len(begin))
+def _parts_of_gaps(rank: int, begin: Ints, end: Ints, edges: Ints, around: Surroundings) -> Parts:
+    parts, scheduled = _Parts(len(begin)), around.scheduled.get(rank)
     every = np.arange(len(begin))
     length = end - begin
     if scheduled is not None:
@@ -136,7 +168,9 @@ def _parts_of_gaps(begin: Ints, end: Ints, scheduled: Scheduled | None) -> Parts
         parts.add("scheduler", every, waited)
         parts.add("io", every, slept)
         length = length - waited - slept
-    parts.add("compute", every, length)
+    beside = np.minimum(length, slowed(begin, end, edges, around.traffic(rank)))
+    parts.add("contention", every, beside)
+    parts.add("compute", every, length - beside)
     return parts.of
 
 

@@ -212,7 +212,8 @@ def _together(ranks: Sequence[int], posts: Mapping[int, Posts]) -> CalledTogethe
 def _posts(own: RankCalls, some: Ints) -> Posts:
     operations, calls = own.operations, own.calls
     call = operations.call[some]
-    entered = np.where(call >= 0, calls.begin[np.maximum(call, 0)], operations.end[some])
+    entered, known = operations.end[some], call >= 0
+    entered[known] = calls.begin[call[known]]
     size = np.minimum(operations.bytes[some], np.iinfo(np.uint32).max).astype(np.uint32)
     return Posts(operations.begin[some], entered, operations.end[some], size)
 

@@ -1,0 +1,298 @@
+"""The account of made profiles: planted times come back, parts add up, and no part is negative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from elbowroom.diagnose.account import Account, account_of, iterations_of
+from elbowroom.profile import rank_file as f
+from elbowroom.profile.profile import Profile, read_profile
+from made_profiles import MS, Row, write_profile
+
+US = 1000
+STEPS = 40
+ALONE = 2 * MS
+"""What a large message takes alone."""
+COMPUTED = 10 * MS
+LARGE = 1 << 22
+
+
+class FoundSteps:
+    """Steps between these edges, s."""
+
+    recognised_by = "pattern"
+    pattern: tuple[str, ...] = ()
+
+    def __init__(self, edges: Sequence[float], pattern: tuple[str, ...] = ()) -> None:
+        self.edges, self.pattern = tuple(edges), pattern
+
+
+class MadeSteps:
+    """Two ranks, or more, that compute and exchange in steps: what each of them does is planted by hand."""
+
+    def __init__(self, ranks: int = 2) -> None:
+        self.rows: list[list[Row]] = [[] for _ in range(ranks)]
+        self.time = [MS] * ranks
+        self.edges = [MS]
+
+    def compute(self, rank: int, ns: int) -> None:
+        self.time[rank] += ns
+
+    def call(self, rank: int, end: int, size: int, peer: int, name: str, kind: int) -> None:
+        """From now to `end`."""
+        self.rows[rank].append((self.time[rank], end, size, peer, name, kind, f.CALL))
+        self.time[rank] = end
+
+    def pending(self, rank: int, since: int, size: int, peer: int, name: str, kind: int) -> None:
+        """From a post to now."""
+        self.rows[rank].append((since, self.time[rank], size, peer, name, kind, f.SPAN))
+
+    def message(self, sender: int, receiver: int, ns: int, size: int = LARGE) -> None:
+        """A blocking send, which waits for its receive, and the receive; the data takes `ns`."""
+        end = max(self.time[sender], self.time[receiver]) + ns
+        self.call(sender, end, size, receiver, "MPI_Send", f.SEND)
+        self.call(receiver, end, size, sender, "MPI_Recv", f.RECEIVE)
+
+    def allreduce(self, ns: int = 20 * US) -> None:
+        end = max(self.time) + ns
+        for rank in range(len(self.rows)):
+            self.call(rank, end, 8, -len(self.rows) - 1, "MPI_Allreduce", f.COLLECTIVE)
+
+    def step(self) -> None:
+        """A step ends where all ranks are."""
+        assert len(set(self.time)) == 1
+        self.edges.append(self.time[0])
+
+    def profile(self, folder: Path, **options: Any) -> Profile:
+        end = max(self.time) + MS
+        write_profile(folder, self.rows, [0] * len(self.rows), end=end, **options)
+        return read_profile(folder)
+
+    def account(self, folder: Path, **options: Any) -> Account:
+        profile = self.profile(folder, **options)
+        return account_of(profile, FoundSteps([edge / 1e9 for edge in self.edges]))
+
+
+def late(made: MadeSteps, number: int) -> None:
+    made.compute(0, COMPUTED + 5 * MS)
+    made.compute(1, COMPUTED)
+    made.message(0, 1, ALONE)
+
+
+def late_receiver(made: MadeSteps, number: int) -> None:
+    made.compute(0, COMPUTED)
+    made.compute(1, COMPUTED + 5 * MS)
+    made.message(0, 1, ALONE)
+
+
+def uneven(made: MadeSteps, number: int) -> None:
+    made.compute(0, COMPUTED)
+    made.compute(1, COMPUTED + 3 * MS)
+    made.allreduce()
+
+
+def posted(made: MadeSteps, number: int) -> None:
+    """The message moves in MPI_Wait only, although both computed for longer than it takes."""
+    begin = list(made.time)
+    for rank in (0, 1):
+        made.compute(rank, COMPUTED)
+        made.time[rank] += ALONE
+        kind, name = ((f.POSTED_SEND, "MPI_Isend"), (f.POSTED_RECEIVE, "MPI_Irecv"))[rank]
+        made.pending(rank, begin[rank], LARGE, 1 - rank, name, kind)
+        made.time[rank] -= ALONE
+        made.call(rank, made.time[rank] + ALONE, 0, -1, "MPI_Wait", f.COMPLETION)
+
+
+def contended(made: MadeSteps, number: int) -> None:
+    """In every second step, the message takes 2 ms more while rank 2 computes instead of waiting."""
+    beside = number % 2 * 2 * MS
+    for rank in range(3):
+        made.compute(rank, COMPUTED)
+    made.message(0, 1, ALONE + beside)
+    made.compute(2, beside)
+    made.allreduce()
+
+
+def nothing(made: MadeSteps, number: int) -> None:
+    for rank in range(len(made.rows)):
+        made.compute(rank, COMPUTED)
+    made.allreduce()
+
+
+PLANTED = {
+    "late_ranks": (late, 2, 2.5 * MS),
+    "late_ranks (receiver)": (late_receiver, 2, 2.5 * MS),
+    "collective_wait": (uneven, 2, 1.5 * MS),
+    "no_progress": (posted, 2, ALONE),
+    "contention": (contended, 3, MS * 2 / 3),
+    "compute": (nothing, 2, COMPUTED),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_time_is_in_its_part(name: str, tmp_path: Path) -> None:
+    plant, ranks, planted = PLANTED[name]
+    made = MadeSteps(ranks)
+    for number in range(STEPS):
+        plant(made, number)
+        made.step()
+    account = made.account(tmp_path)
+    assert_part(account, name.split()[0], planted)
+    assert account.shares()["not_explained"].value < 0.02
+
+
+@pytest.mark.parametrize("first", ["late_ranks", "collective_wait", "no_progress"])
+@pytest.mark.parametrize("second", ["late_ranks (receiver)", "collective_wait", "no_progress", "compute"])
+def test_two_planted_times_are_in_their_parts(first: str, second: str, tmp_path: Path) -> None:
+    made = MadeSteps(2)
+    for number in range(STEPS):
+        PLANTED[first][0](made, number)
+        PLANTED[second][0](made, number)
+        made.step()
+    account = made.account(tmp_path)
+    parts = {name.split()[0] for name in (first, second)} - {"compute"}
+    for part in parts:
+        planted = sum(PLANTED[name][2] for name in (first, second) if name.split()[0] == part)
+        assert_part(account, part, planted)
+    assert account.shares()["not_explained"].value < 0.02
+
+
+def assert_part(account: Account, part: str, planted: float) -> None:
+    """Within 5 % of the step."""
+    share = account.shares()[part]
+    assert share.value * account.step_s == pytest.approx(planted / 1e9, abs=0.05 * account.step_s)
+    assert share.low <= share.value <= share.high
+
+
+def test_a_rank_that_is_late_is_named(tmp_path: Path) -> None:
+    made = MadeSteps(2)
+    for number in range(STEPS):
+        late(made, number)
+        made.step()
+    account = made.account(tmp_path)
+    assert account.late == {(1, 0): pytest.approx(5e-3)}
+    assert account.sites[0].call == "MPI_Recv"
+    assert account.sites[0].seconds["late_ranks"] == pytest.approx(2.5e-3)
+    assert account.sites[0].calls == pytest.approx(1.0)
+
+
+def test_pop_factors_are_those_of_talp(tmp_path: Path) -> None:
+    made = MadeSteps(2)
+    for number in range(STEPS):
+        uneven(made, number)
+        made.step()
+    pop = made.account(tmp_path).pop
+    step = COMPUTED + 3 * MS + 20 * US
+    assert pop.load_balance.value == pytest.approx(11.5 / 13)
+    assert pop.communication_efficiency.value == pytest.approx(13 * MS / step)
+    assert pop.parallel_efficiency.value == pytest.approx(
+        pop.load_balance.value * pop.communication_efficiency.value
+    )
+    assert pop.communication_efficiency.value == pytest.approx(pop.serialisation.value * pop.transfer.value)
+
+
+def test_a_late_rank_beside_even_work_is_serialisation(tmp_path: Path) -> None:
+    """Ranks that compute in turns: the balance is perfect, and each waits for the other."""
+    made = MadeSteps(2)
+    for _ in range(STEPS):
+        for rank in (0, 1):
+            made.compute(rank, COMPUTED)
+            made.message(rank, 1 - rank, 1000)
+        made.step()
+    pop = made.account(tmp_path).pop
+    assert pop.load_balance.value == pytest.approx(1.0)
+    assert pop.serialisation.value == pytest.approx(0.5, abs=0.01)
+    assert pop.transfer.value == pytest.approx(1.0, abs=0.01)
+
+
+def test_one_rank_without_calls_computes_all_the_time(tmp_path: Path) -> None:
+    write_profile(tmp_path, [[]], [0], end=100 * MS)
+    account = account_of(read_profile(tmp_path), None)
+    assert account.count == 1
+    assert account.iterations_per_step is None
+    assert account.shares()["compute"].value == pytest.approx(1.0)
+    assert any("one step" in note for note in account.notes)
+    assert account.pop.parallel_efficiency.value == pytest.approx(1.0)
+
+
+def test_a_file_without_samples_is_noted(tmp_path: Path) -> None:
+    made = MadeSteps(2)
+    nothing(made, 0)
+    made.step()
+    assert any("samples" in note for note in made.account(tmp_path).notes)
+
+
+def test_a_step_of_several_iterations_is_counted() -> None:
+    once = ("MPI_Sendrecv", "MPI_Sendrecv", "MPI_Allreduce")
+    assert iterations_of(FoundSteps((), once * 5)) == 5
+    assert iterations_of(FoundSteps((), once)) == 1
+    assert iterations_of(FoundSteps((), (*(once * 10), "MPI_Barrier"))) == 10
+
+
+KINDS = (
+    (f.SEND, f.CALL), (f.RECEIVE, f.CALL), (f.SENDRECV, f.CALL), (f.COLLECTIVE, f.CALL), (f.BARRIER, f.CALL),
+    (f.POSTED_SEND, f.SPAN), (f.POSTED_RECEIVE, f.SPAN), (f.POSTED_COLLECTIVE, f.SPAN),
+    (f.COMPLETION, f.CALL), (f.OTHER, f.CALL), (f.ONE_SIDED, f.CALL), (f.POSTED_SEND, f.SPAN | f.OPEN),
+)  # fmt: skip
+rows = st.lists(
+    st.tuples(
+        st.integers(1, 90 * MS), st.integers(0, 10 * MS), st.sampled_from((0, 8, 1000, LARGE)),
+        st.integers(-4, 2), st.sampled_from(KINDS),
+    ),
+    max_size=30,
+)  # fmt: skip
+
+three = st.lists(rows, min_size=3, max_size=3)
+
+
+def row(begin: int, length: int, size: int, peer: int, kind: tuple[int, int]) -> Row:
+    return (begin, begin + length, size, peer, f"MPI_F{kind[0]}", *kind)
+
+
+@given(three, st.lists(st.integers(1, 99 * MS), min_size=2, max_size=6, unique=True))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_parts_add_up_and_are_not_negative_in_any_profile(
+    tmp_path_factory: pytest.TempPathFactory, ranks: list[list[Any]], edges: list[int]
+) -> None:
+    made = [[row(*one) for one in own] for own in ranks]
+    at = FoundSteps([edge / 1e9 for edge in sorted(edges)])
+    account = of_rows(tmp_path_factory, made, at)
+    lengths = np.diff(account.edges)[:, None]
+    assert account.seconds.sum(axis=2) == pytest.approx(np.broadcast_to(lengths, (len(lengths), 3)), rel=1e-6)
+    assert account.seconds.min() >= -1e-12
+    assert sum(share.value for share in account.shares().values()) == pytest.approx(1.0, abs=1e-3)
+    later = of_rows(tmp_path_factory, made, at, start_ns=9_000_000_000, shift=4_000_000_000)
+    assert later.seconds == pytest.approx(account.seconds, abs=1e-12)
+
+
+@given(three, st.permutations(range(3)))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_ranks_with_other_numbers_have_the_same_account(
+    tmp_path_factory: pytest.TempPathFactory, ranks: list[list[Any]], order: list[int]
+) -> None:
+    made = [[row(*one) for one in own] for own in ranks]
+    number = {old: new for new, old in enumerate(order)}
+    renamed = [
+        [(*one[:3], number.get(one[3], one[3]), *one[4:]) for one in made[old]] for old in order
+    ]  # fmt: skip
+    steps = FoundSteps([0.0, 0.03, 0.1])
+    before = of_rows(tmp_path_factory, made, steps)
+    after = of_rows(tmp_path_factory, renamed, steps)
+    assert after.seconds == pytest.approx(before.seconds[:, order], abs=1e-9)
+
+
+def of_rows(
+    factory: pytest.TempPathFactory, made: list[list[Row]], steps: FoundSteps, shift: int = 0, **header: Any
+) -> Account:
+    """`shift`: of all times on the clock of the ranks, ns, which a later start takes back."""
+    folder = factory.mktemp("p")
+    moved = [[(one[0] + shift, one[1] + shift, *one[2:]) for one in own] for own in made]
+    write_profile(folder, moved, [0, 0, 0], end=100 * MS + shift, **header)
+    return account_of(read_profile(folder), steps)
