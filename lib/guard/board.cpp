@@ -94,7 +94,7 @@ Board::Board(const std::string& path, std::uint32_t make) {
   const bool whole = pread(file.number(), &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
                      std::memcmp(header.magic, kMagic, sizeof kMagic) == 0;
   if (!whole || static_cast<std::uint64_t>(status.st_size) < kHeaderBytes + header.places * sizeof(Place)) {
-    refuse(EBADMSG, path, "is no board of a guard, or is damaged");
+    refuse(EBADMSG, path, "is not a board, or is damaged");
   }
   if (header.version != kVersion) {
     refuse(ENOTSUP, path, "is of another release of elbowroom; use the same one for the job and for its readers");

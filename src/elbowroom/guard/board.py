@@ -78,7 +78,7 @@ class Board:
         size = _HEADER_BYTES + self._places * _PLACE.itemsize
         if magic != _MAGIC or version != VERSION or len(self._memory) < size:
             raise UsageError(
-                "is no board of a guard of this release",
+                "is not a board of this release of elbowroom",
                 field="board",
                 value=str(path),
                 hint="boards are in /dev/shm while a guarded job runs",

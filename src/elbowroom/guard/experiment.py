@@ -71,7 +71,7 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.gain is not None and self.gain.high < NOTHING
 
 
-class Experiment:
+class OnlineExperiment:
     """Which of `arms` makes steps shorter. Not for several threads.
 
     `next_arm` says under which arm the next block of steps runs, `add` takes how long its steps were, and

@@ -29,7 +29,7 @@ from elbowroom.quantities import format_cores
 Kind = Literal["file", "cores", "policy"]
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class SystemChange(msgspec.Struct, frozen=True, kw_only=True):
     """What a lever is about to change. `where`: a file, or the number of a process; `before`: its contents,
     its cores ("0,1") or its policy ("0 0": number and priority); `started`: when that process began, in
     ticks of the kernel.
@@ -41,7 +41,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     started: str = ""
 
 
-class Journal:
+class ChangeJournal:
     """The file of what is changed and not restored: the first change of each file, and of the cores and the
     policy of each process; a line of JSON each.
     """
@@ -51,7 +51,7 @@ class Journal:
         self.path = path
         self._known: set[tuple[str, ...]] = set()
 
-    def add(self, change: Change) -> None:
+    def add(self, change: SystemChange) -> None:
         """In the file before this returns, and so before the change is made. A line that was cut short by a
         kill is of a change that was not made.
         """
@@ -64,13 +64,13 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[SystemChange, ...]:
         """In their order; none where there is no file."""
         try:
             lines = self.path.read_bytes().split(b"\n")[:-1]
         except FileNotFoundError:
             return ()
-        return tuple(msgspec.json.decode(line, type=Change) for line in lines)
+        return tuple(msgspec.json.decode(line, type=SystemChange) for line in lines)
 
     def restore(self) -> tuple[str, ...]:
         """Writes back what was there, and removes the file unless something could not be restored; a sentence
@@ -87,24 +87,24 @@ class Journal:
         return tuple(failed)
 
 
-def _restore_file(change: Change) -> None:
+def _restore_file(change: SystemChange) -> None:
     # A group that was removed needs no setting any more.
     with contextlib.suppress(FileNotFoundError):
         Path(change.where).write_text(change.before)
 
 
-def _restore_cores(change: Change) -> None:
+def _restore_cores(change: SystemChange) -> None:
     if _is_same(change):
         os.sched_setaffinity(int(change.where), [int(core) for core in change.before.split(",")])
 
 
-def _restore_policy(change: Change) -> None:
+def _restore_policy(change: SystemChange) -> None:
     if _is_same(change):
         policy, priority = (int(word) for word in change.before.split())
         os.sched_setscheduler(int(change.where), policy, os.sched_param(priority))
 
 
-_RESTORED: dict[Kind, Callable[[Change], None]] = {
+_RESTORED: dict[Kind, Callable[[SystemChange], None]] = {
     "file": _restore_file,
     "cores": _restore_cores,
     "policy": _restore_policy,
@@ -120,14 +120,14 @@ def started(process: int) -> str:
     return text.rpartition(")")[2].split()[19]
 
 
-def _is_same(change: Change) -> bool:
+def _is_same(change: SystemChange) -> bool:
     return bool(change.started) and started(int(change.where)) == change.started
 
 
 class Keeper:
     """The levers of one guard change the world through it, each change after its entry in the journal."""
 
-    def __init__(self, journal: Journal, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, journal: ChangeJournal, process: subprocess.Popen[bytes]) -> None:
         """A keeper that runs; `keeping` starts one."""
         self._journal = journal
         self._process = process
@@ -140,7 +140,7 @@ class Keeper:
     def write(self, path: Path, contents: str) -> None:
         """Writes to a file of the system. MachineError where it cannot be read or written."""
         try:
-            self._journal.add(Change(kind="file", where=str(path), before=path.read_text()))
+            self._journal.add(SystemChange(kind="file", where=str(path), before=path.read_text()))
             path.write_text(contents)
         except OSError as error:
             raise MachineError(
@@ -171,7 +171,7 @@ class Keeper:
         self, process: int, kind: Kind, read: Callable[[], str], change: Callable[[], None], what: str
     ) -> None:
         try:
-            entry = Change(kind=kind, where=str(process), before=read(), started=started(process))
+            entry = SystemChange(kind=kind, where=str(process), before=read(), started=started(process))
             self._journal.add(entry)
             change()
         except OSError as error:
@@ -181,7 +181,7 @@ class Keeper:
 @contextlib.contextmanager
 def keeping(name: str, folder: Path = SHARED) -> Iterator[Keeper]:
     """A keeper while a guard runs; at the end everything is as before, or there is a MachineError."""
-    journal = Journal(folder / f"elbow-guard-{name}.changes")
+    journal = ChangeJournal(folder / f"elbow-guard-{name}.changes")
     reading, writing = os.pipe()
     # A session of its own: Ctrl-C and the end of the terminal are not for it.
     process = subprocess.Popen(
@@ -211,7 +211,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes]) -> None:
     """Nothing is changed before the keeper ignores the signals that the guard may get."""
     assert process.stdout is not None
     if not process.stdout.read(1):
-        raise MachineError("its keeper did not start", field="guard", hint="is there enough memory?")
+        raise MachineError("the keeper did not start", field="guard", hint="is there enough memory?")
 
 
 def restore_left_over(folder: Path = SHARED) -> tuple[str, ...]:
@@ -221,7 +221,7 @@ def restore_left_over(folder: Path = SHARED) -> tuple[str, ...]:
     failed: list[str] = []
     for path in sorted(folder.glob("elbow-guard-*.changes")):
         if path.stat().st_uid == os.getuid() and not _is_kept(path):
-            failed += Journal(path).restore()
+            failed += ChangeJournal(path).restore()
     return tuple(failed)
 
 
@@ -243,7 +243,7 @@ def main(words: Sequence[str]) -> int:
     while os.read(0, 4096):
         pass
     try:
-        return 1 if Journal(Path(words[0])).restore() else 0
+        return 1 if ChangeJournal(Path(words[0])).restore() else 0
     except (ElbowroomError, msgspec.MsgspecError):
         return 1
 

@@ -7,12 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from elbowroom.guard.experiment import AS_IT_IS, FIRST_LOOK, Experiment, confidence_of_look, looks
+from elbowroom.guard.experiment import AS_IT_IS, FIRST_LOOK, OnlineExperiment, confidence_of_look, looks
 
 STEP = 0.01
 
 
-def run(experiment: Experiment, gains: dict[str, float], rounds: int, seed: int, noise: float = 0.03) -> int:
+def run(
+    experiment: OnlineExperiment, gains: dict[str, float], rounds: int, seed: int, noise: float = 0.03
+) -> int:
     """Runs blocks of a simulated program whose steps drift and have heavy tails, until it is decided; the
     rounds that took.
     """
@@ -32,7 +34,7 @@ def run(experiment: Experiment, gains: dict[str, float], rounds: int, seed: int,
 def test_a_gain_of_ten_percent_is_found_in_nearly_every_program() -> None:
     verdicts = []
     for seed in range(60):
-        experiment = Experiment(["hold"], seed=seed)
+        experiment = OnlineExperiment(["hold"], seed=seed)
         run(experiment, {"hold": 0.10}, 60, seed)
         verdicts.append(experiment.verdict)
     assert verdicts.count("pays") >= 57
@@ -41,20 +43,20 @@ def test_a_gain_of_ten_percent_is_found_in_nearly_every_program() -> None:
 def test_a_lever_that_does_nothing_is_claimed_to_pay_in_fewer_than_five_programs_of_a_hundred() -> None:
     claimed = 0
     for seed in range(200):
-        experiment = Experiment(["hold", "spare"], seed=seed)
+        experiment = OnlineExperiment(["hold", "spare"], seed=seed)
         run(experiment, {"hold": 0.0, "spare": 0.0}, 60, seed)
         claimed += experiment.verdict == "pays"
     assert claimed <= 10
 
 
 def test_a_lever_that_costs_time_is_off_early() -> None:
-    experiment = Experiment(["hold"], seed=1)
+    experiment = OnlineExperiment(["hold"], seed=1)
     rounds = run(experiment, {"hold": -0.2}, 100, 1)
     assert (experiment.verdict, rounds) == ("off", FIRST_LOOK)
 
 
 def test_the_better_of_two_settings_that_pay_is_chosen() -> None:
-    experiment = Experiment(["some", "more"], seed=2)
+    experiment = OnlineExperiment(["some", "more"], seed=2)
     run(experiment, {"some": 0.05, "more": 0.2}, 200, 2)
     best = experiment.best
     assert best is not None
@@ -64,7 +66,7 @@ def test_the_better_of_two_settings_that_pay_is_chosen() -> None:
 
 
 def test_every_round_has_each_arm_that_is_left_once_in_an_order_that_changes() -> None:
-    experiment = Experiment(["a", "b"], seed=3)
+    experiment = OnlineExperiment(["a", "b"], seed=3)
     orders = set()
     for _ in range(FIRST_LOOK - 1):
         order = []
@@ -77,7 +79,7 @@ def test_every_round_has_each_arm_that_is_left_once_in_an_order_that_changes() -
 
 
 def test_a_round_that_was_abandoned_leaves_no_value() -> None:
-    experiment = Experiment(["a"], seed=4)
+    experiment = OnlineExperiment(["a"], seed=4)
     experiment.add(STEP)
     experiment.abandon_round()
     for _ in range(2 * FIRST_LOOK):
@@ -97,10 +99,10 @@ def test_all_looks_together_err_no_more_than_one_would() -> None:
 @pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf])
 def test_a_duration_that_is_none_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="the duration of a step must be above 0"):
-        Experiment(["a"]).add(seconds)
+        OnlineExperiment(["a"]).add(seconds)
 
 
 @pytest.mark.parametrize("arms", [[], ["a", "a"], [AS_IT_IS]])
 def test_arms_are_given_once_and_none_is_the_program_as_it_is(arms: list[str]) -> None:
     with pytest.raises(ValueError, match="at least one, each once"):
-        Experiment(arms)
+        OnlineExperiment(arms)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from elbowroom.errors import MachineError
-from elbowroom.guard.keeper import Change, Journal, keeping, restore_left_over, started
+from elbowroom.guard.keeper import SystemChange, ChangeJournal, keeping, restore_left_over, started
 
 GUARD = """
     import os, sys, time
@@ -128,16 +128,16 @@ def test_a_signal_does_not_end_the_keeper(tmp_path: Path, neighbour: subprocess.
 def test_a_process_that_has_the_number_of_another_one_is_left_alone(
     tmp_path: Path, neighbour: subprocess.Popen[bytes]
 ) -> None:
-    journal = Journal(tmp_path / "elbow-guard-x.changes")
-    other = Change(kind="policy", where=str(neighbour.pid), before=f"{os.SCHED_IDLE} 0", started="1")
+    journal = ChangeJournal(tmp_path / "elbow-guard-x.changes")
+    other = SystemChange(kind="policy", where=str(neighbour.pid), before=f"{os.SCHED_IDLE} 0", started="1")
     journal.add(other)
     assert journal.restore() == ()
     assert os.sched_getscheduler(neighbour.pid) == os.SCHED_OTHER
 
 
 def test_a_line_that_was_cut_short_is_of_no_change(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "elbow-guard-x.changes")
-    journal.add(Change(kind="file", where=str(tmp_path / "setting"), before="old"))
+    journal = ChangeJournal(tmp_path / "elbow-guard-x.changes")
+    journal.add(SystemChange(kind="file", where=str(tmp_path / "setting"), before="old"))
     with journal.path.open("ab") as file:
         file.write(b'{"kind":"file","wh')
     (tmp_path / "setting").write_text("new")
