@@ -26,6 +26,7 @@ from elbowroom.launch.trace_reader import Checked as Checked
 from elbowroom.launch.trace_reader import Tell as Tell
 from elbowroom.machine.doctor import DoctorLine as DoctorLine
 from elbowroom.measure.prepared import Prepared as Prepared
+from elbowroom.models.demand import Demand as Demand
 from elbowroom.models.load import Direction as Direction
 from elbowroom.models.load import LoadRow as LoadRow
 from elbowroom.models.run_data import FitData as FitData
@@ -315,7 +316,8 @@ def forecast_colocation(
     assumes. `half`: each job has half of its ranks on a node, on twice the nodes, and is compared with
     itself on all. `model`: a FLOW model of the machine, for memory and last-level cache; `memory`
     (`job=6.2GB/s`) and `cache` (`job=20MiB@30GB/s`) state what counters do not say, `llc` the size of the
-    last-level cache. UsageError for what is no profile, and for a model of another machine.
+    last-level cache. Without a model memory and cache are those of `colocate demand`, if all profiles
+    have one. UsageError for what is no profile, and for a model of another machine.
     """
 
 def import_curves(
@@ -336,6 +338,24 @@ def list_runs(
     """The runs in a folder, oldest first, unreadable ones at the end; a run folder lists itself.
 
     Raises UsageError where there is no such folder.
+    """
+
+def measure_demand(
+    profile: Path | str,
+    words: tuple[str, ...] = (),
+    *,
+    load_cores: tuple[int, ...] | None = None,
+    metric: str | None = None,
+    repetitions: int = 5,
+    budget: float | None = None,
+    patience: float | None = None,
+    dry_run: bool = False,
+    tell: Callable[[str], object] = ...,
+) -> Demand:
+    """Measures the demand of a command, and writes it into the profile of the same program.
+
+    UsageError for what is no profile, and for more ranks than there are cores beside the load;
+    MachineError where the program or the load fails.
     """
 
 def measure_pairs(

@@ -98,6 +98,7 @@ TASKS = {
         "pair_applications": "verbs.colocate",
         "measure_pairs": "verbs.colocate_measure",
         "plan_colocation": "verbs.colocate_measure",
+        "measure_demand": "verbs.colocate_demand",
         "forecast_colocation": "verbs.colocate_predict",
         "calibrate_for_jobs": "verbs.colocate_measure",
         "schedule_jobs": "verbs.colocate",

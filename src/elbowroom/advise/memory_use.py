@@ -11,6 +11,7 @@ import msgspec
 
 from elbowroom.errors import UsageError, closest
 from elbowroom.machine.identity import MachineDifference, check_same
+from elbowroom.models.demand import demand_of_profile
 from elbowroom.models.document import Document
 from elbowroom.models.node_sharing import NodeUse, SharedCache, Sharing, check_flow, check_use, share_node
 from elbowroom.profile.analysis import Analysis, summarise
@@ -128,6 +129,9 @@ def _use(document: Document, name: str, job: Analysis, stated: StatedUse, half: 
     """What the job does on a node, or why that is not known."""
     cores = -(-job.profile.size // job.profile.nodes)
     rate, source = (stated.memory, "stated") if stated.memory is not None else _counted(job)
+    if rate is None and (demand := demand_of_profile(job.profile.folder)) is not None:
+        rate = demand.traffic
+        source = "as much as that of a known load" if rate is not None else demand.pressure[0].unresolved
     if rate is None:
         return source
     use = NodeUse(cores=cores, memory=rate, working_set=stated.working_set, reuse=stated.reuse)

@@ -105,6 +105,7 @@ GROUPS: dict[str, GroupEntry] = {
             "measure": "colocate_measure",
             "fit": "colocate_measure",
             "schedule": "colocate",
+            "demand": "colocate_demand",
             "predict": "colocate_predict",
         },
     ),

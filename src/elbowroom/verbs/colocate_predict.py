@@ -72,8 +72,9 @@ class ForecastDocument(msgspec.Struct, frozen=True, kw_only=True):
 class PredictColocation(Verb):
     """Predict how much jobs slow each other down on shared nodes, from a profile of each alone.
 
-    Replays each pair on one NIC per node, at random offsets. No pair is run. With --model both also share the
-    node's memory and last-level cache; without counters state what the jobs do there.
+    Replays each pair on one NIC per node, at random offsets. No pair is run. With the demand of all jobs
+    (`colocate demand`) both also share the node's memory and last-level cache, and with --model by a model;
+    without counters and demand, state what the jobs do there.
     """
 
     name = "colocate predict"
@@ -104,8 +105,10 @@ class PredictColocation(Verb):
         assumes. `half`: each job has half of its ranks on a node, on twice the nodes, and is compared with
         itself on all. `model`: a FLOW model of the machine, for memory and last-level cache; `memory`
         (`job=6.2GB/s`) and `cache` (`job=20MiB@30GB/s`) state what counters do not say, `llc` the size of the
-        last-level cache. UsageError for what is no profile, and for a model of another machine.
+        last-level cache. Without a model memory and cache are those of `colocate demand`, if all profiles
+        have one. UsageError for what is no profile, and for a model of another machine.
         """
+        from elbowroom.advise.demand_use import contention_of_demands
         from elbowroom.advise.memory_use import contention_of
         from elbowroom.profile.analysis import analyse
         from elbowroom.profile.curve import load_curve
@@ -124,6 +127,8 @@ class PredictColocation(Verb):
             for name, folder in zip(names, self.profiles, strict=True)
         }
         contention = None
+        if self.model is None and not self.half:
+            contention = contention_of_demands(jobs)
         if self.model is not None:
             contention = contention_of(
                 load_model(self.model).document,

@@ -1,0 +1,174 @@
+"""`elbowroom colocate demand`: what a program loses beside a known load, and what load it is itself."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from elbowroom.cli.answer import Answer, command_line
+from elbowroom.cli.console import chatter, print_all, print_wrapped
+from elbowroom.cli.options import REPEAT
+from elbowroom.cli.tables import new_table, print_table
+from elbowroom.errors import UsageError
+from elbowroom.launch.planned_starts import PlannedStart
+from elbowroom.quantities import format_size, parse_cores, percent_span, plural, short_time
+from elbowroom.verbs.declaration import (
+    Options,
+    Verb,
+    argument,
+    command_argument,
+    dry_run_option,
+    function_of,
+    included,
+    option,
+)
+from elbowroom.verbs.run_options import timeout_option
+
+if TYPE_CHECKING:
+    from elbowroom.models.demand import Demand, Pressure
+
+RUNS_PER_REPETITION = 8
+"""Six loads, and two runs alone."""
+
+
+class DemandOptions(Options):
+    """How the demand of a program is measured. `load_cores`: default: half of the cores of each cache."""
+
+    load_cores: tuple[int, ...] | None = option(
+        "Cores of the load; default: half of those that share a cache. The program has the others.",
+        "LIST",
+        parse=parse_cores,
+    )
+    metric: str | None = option(
+        "What a run takes: wall time (default), or a pattern that finds seconds in the output.", "wall|REGEX"
+    )
+    repetitions: int = option("Number of repetitions.", "N", spelled="--repeat", default=5, type=REPEAT)
+    budget: float | None = option("No repetition begins after this time; two are always measured.", "TIME")
+    patience: float | None = timeout_option("Time limit of one run.")
+
+
+class MeasureDemand(Verb):
+    """Measure what CMD loses beside a known load, and what load it is itself; no counters are needed.
+
+    Runs CMD alone and beside memory traffic of known rates and cache footprints on cores that it does not
+    use, in turns, and writes demand.json into the profile P, for `colocate predict` and `diagnose --profile`.
+    Exit code 3 means that the machine was too busy to say anything.
+    """
+
+    name = "colocate demand"
+    has_tables = True
+
+    profile: Path | str = argument(metavar="P")
+    measuring: DemandOptions = included(DemandOptions)
+    dry_run: bool = dry_run_option()
+    words: tuple[str, ...] = command_argument()
+    tell: Callable[[str], object] = chatter
+
+    def do(self) -> Demand:
+        """Measures the demand of a command, and writes it into the profile of the same program.
+
+        UsageError for what is no profile, and for more ranks than there are cores beside the load;
+        MachineError where the program or the load fails.
+        """
+        from elbowroom.measure.demand import write_demand
+        from elbowroom.profile.profile import read_profile
+
+        if not self.words:
+            raise UsageError(
+                "is missing",
+                field="command",
+                hint="write it behind --: -- mpirun -n 2 ./app, as it was profiled",
+            )
+        profile = read_profile(Path(self.profile))
+        demand = measured_demand(
+            self.words, self.measuring, ranks=-(-profile.size // profile.nodes), tell=self.tell
+        )
+        write_demand(demand, Path(self.profile))
+        return demand
+
+    def planned_starts(self) -> Iterator[PlannedStart]:
+        yield planned_demand(self.words, self.measuring)
+
+    def print(self, result: Demand) -> None:
+        """Both curves and pressures."""
+        print_demand(result)
+
+    def answer(self, result: Demand) -> Answer:
+        """What the program loses at most, and as much as what load it is."""
+        following = command_line("colocate", "predict", self.profile, "OTHER.prof")
+        if not result.trusted:
+            again = self.again(repetitions=2 * self.measuring.repetitions)
+            return Answer(
+                f"Cannot say: {'; '.join(result.notes)}.", "Measure again when it is quiet.", again, "yellow"
+            )
+        return Answer(*demand_sentences(result), following)
+
+
+def measured_demand(
+    words: tuple[str, ...], options: DemandOptions, *, ranks: int, tell: Callable[[str], object]
+) -> Demand:
+    """Runs a command alone and beside loads on this host; `ranks`: how many it has."""
+    from elbowroom.measure.demand import check_ranks, host_bench, measure_demand
+
+    with host_bench(
+        words,
+        load_cores=options.load_cores,
+        metric=None if options.metric in (None, "wall") else options.metric,
+        patience=options.patience,
+    ) as bench:
+        check_ranks(ranks, len(bench.facts.cores))
+        return measure_demand(bench, repetitions=options.repetitions, budget=options.budget, tell=tell)
+
+
+def planned_demand(words: tuple[str, ...], options: DemandOptions) -> PlannedStart:
+    """What is started, in a dry run."""
+    return PlannedStart(
+        what="the program alone and beside a load of known memory traffic, in turns",
+        commands=(shlex.join(words),),
+        times=1 + RUNS_PER_REPETITION * options.repetitions,
+        seconds=options.budget,
+    )
+
+
+def print_demand(demand: Demand) -> None:
+    """Both curves, and the pressures."""
+    print_wrapped(
+        f"Beside a load on {plural(len(demand.load_cores), 'core')} "
+        f"({demand.full_rate / 1e9:.3g} GB/s at most), by seconds alone ({short_time(demand.seconds)})",
+        style="bold",
+    )
+    table = new_table("load", ">25 %", ">50 %", ">100 %", "as a load itself")
+    for curve, pressure in zip(demand.sensitivity, demand.pressure, strict=True):
+        cells = (f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})" for one in curve.slower)
+        table.add_row(_axis(demand, curve.axis), *cells, _share(pressure))
+    print_table(table)
+    print_all(demand.notes, style="yellow")
+
+
+def demand_sentences(demand: Demand) -> tuple[str, str]:
+    """What the program loses beside the largest load, and what load it is."""
+    most = max((curve.slower[-1] for curve in demand.sensitivity), key=lambda one: one.value)
+    loss = percent_span(most.value - 1, most.low - 1, most.high - 1)
+    traffic = demand.traffic
+    as_load = (
+        "What load it is itself cannot be told here: " + demand.pressure[0].unresolved
+        if traffic is None
+        else f"It is as much of a load as {traffic / 1e9:.3g} GB/s to and from memory"
+    )
+    return f"Beside the largest load the program takes {loss} longer.", f"{as_load}."
+
+
+def _axis(demand: Demand, axis: str) -> str:
+    return "memory traffic" if axis == "memory" else f"footprint of {format_size(demand.cache)}"
+
+
+def _share(pressure: Pressure) -> str:
+    if pressure.unresolved:
+        return "not told"
+    low, high = pressure.share.low, pressure.share.high
+    return f"{100 * pressure.share.value:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
+
+
+measure_demand = function_of(MeasureDemand, "measure_demand")
