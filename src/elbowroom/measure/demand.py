@@ -49,12 +49,16 @@ SAMPLES = 3
 """Measurements of each of these."""
 LONGEST = 7200.0
 """Seconds after which the load ends in any case."""
-UNBOUND = {
+SETTINGS = {
     "OMPI_MCA_hwloc_base_binding_policy": "none",
     "PRTE_MCA_hwloc_default_binding_policy": "none",
     "HYDRA_BINDING": "none",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
 }
-"""Launchers that bind ranks would take other cores than the program's."""
+"""Launchers that bind ranks would take other cores than the program's; ranks that share its cores must yield
+them while they wait."""
 
 
 class ProgramRun(NamedTuple):
@@ -145,6 +149,7 @@ class HostBench:
         load: KnownLoad,
         other: KnownLoad,
         *,
+        ranks: int = 1,
         metric: str | None = None,
         patience: float | None = None,
         env: dict[str, str] | None = None,
@@ -152,9 +157,9 @@ class HostBench:
         """`load`: beside the program, `other`: on its cores. `metric`: a pattern that finds the seconds in
         the program's output, the wall time without it; `patience`: seconds that a run may take.
         """
-        self._words, self._load, self._other = tuple(words), load, other
+        self._words, self._load, self._other, self._ranks = tuple(words), load, other, ranks
         self._metric, self._patience = metric, patience
-        self._env = {**os.environ, **UNBOUND, **(env or {})}
+        self._env = {**os.environ, **SETTINGS, **(env or {})}
         self._full = statistics.median(self._rate(load, None, load.largest) for _ in range(SAMPLES))
 
     @property
@@ -162,6 +167,7 @@ class HostBench:
         """The program, its cores and those of the load."""
         return LoadFacts(
             command=self._words,
+            ranks=self._ranks,
             host=platform.node(),
             cores=self._other.cores,
             load_cores=self._load.cores,
@@ -235,6 +241,7 @@ class HostBench:
 def host_bench(
     words: Sequence[str],
     *,
+    ranks: int = 1,
     load_cores: Sequence[int] | None = None,
     metric: str | None = None,
     patience: float | None = None,
@@ -253,18 +260,7 @@ def host_bench(
             hint="ask for more cores",
         )
     with known_load(load, seconds=LONGEST) as beside, known_load(program, seconds=LONGEST) as other:
-        yield HostBench(words, beside, other, metric=metric, patience=patience, env=env)
-
-
-def check_ranks(ranks: int, cores: int) -> None:
-    """UsageError for more ranks than the program has cores beside the load."""
-    if ranks > cores:
-        raise UsageError(
-            f"leaves {cores} cores for the program's {ranks} ranks, which would wait for each other",
-            field=FIELD,
-            value=f"{ranks} ranks",
-            hint="start it with fewer ranks, or give the load fewer cores: --load-cores",
-        )
+        yield HostBench(words, beside, other, ranks=ranks, metric=metric, patience=patience, env=env)
 
 
 def write_demand(demand: Demand, folder: Path) -> Path:

@@ -118,7 +118,7 @@ class Pressure(msgspec.Struct, frozen=True, kw_only=True):
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """Sensitivity and pressure of a program, `demand.json` in its profile.
 
-    `cores`: of the program, `load_cores`: of the load; `full_rate`: B/s to and from memory of the largest
+    `ranks`: on the host, on its `cores`; `load_cores`: of the load; `full_rate`: B/s to and from memory of the largest
     load; `seconds`: of a run alone, `noise`: how runs alone differ; `notes`: why it cannot be trusted, if
     `trusted` is false. `loads`: what the load loses beside itself, by axis.
     """
@@ -126,6 +126,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     schema: str = "elbowroom/demand"
     version: int = 1
     command: tuple[str, ...]
+    ranks: int
     host: str
     cores: tuple[int, ...]
     load_cores: tuple[int, ...]
@@ -180,6 +181,7 @@ class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the machine and the load before the program runs; fields as in Demand."""
 
     command: tuple[str, ...]
+    ranks: int
     host: str
     cores: tuple[int, ...]
     load_cores: tuple[int, ...]
@@ -221,6 +223,7 @@ def demand_of(
     notes = _doubts(noise, runs)
     return Demand(
         command=facts.command,
+        ranks=facts.ranks,
         host=facts.host,
         cores=facts.cores,
         load_cores=facts.load_cores,

@@ -19,6 +19,7 @@ from elbowroom.profile.summary import OverlapSummary
 MOSTLY = 0.5
 """Share of the network time of nonblocking operations that counts as overlapped."""
 
+NO_TRAFFIC = "The memory traffic of the computation is not known: its time is given, no intensity."
 UNEVEN = 0.1
 """Imbalance from which on it is mentioned."""
 
@@ -80,7 +81,8 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the caller knows and a profile does not. `cores`, `cores_other`: that compute on the first and on
     the second socket (None: one for each rank); `direction`: which messages count; `overlap` None: as
     recorded; `size`: of messages, where the model knows sizes; `may`: what may change (None: cores,
-    comm_node, overlap); `verify`: the table of that name; `notes`: more sentences on what is not known.
+    comm_node, overlap); `verify`: the table of that name; `traffic`: B/s to and from memory, measured beside
+    a known load; `notes`: more sentences on what is not known.
     """
 
     name: str = "profiled"
@@ -93,6 +95,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     size: int | None = None
     may: dict[str, Any] | None = None
     verify: dict[str, str] | None = None
+    traffic: float | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -136,9 +139,10 @@ def job_of_steps(
         **({"verify": facts.verify} if facts.verify else {}),
     }
     unknown = _unknown(analysis, steps, facts, overlap)
-    return ProfiledJob(
-        data=data, text=_toml(data, _measured(analysis, steps, seconds), unknown), unknown=unknown
-    )
+    measured = _measured(analysis, steps, seconds)
+    if facts.traffic is not None:
+        measured += f" It is as much of a load as {facts.traffic / 1e9:.3g} GB/s to and from memory."
+    return ProfiledJob(data=data, text=_toml(data, measured, unknown), unknown=unknown)
 
 
 def overlaps(overlap: OverlapSummary) -> bool:
@@ -163,7 +167,7 @@ def _unknown(analysis: Analysis, steps: Steps, facts: JobFacts, overlap: Overlap
     """What the reader has to check, one sentence each."""
     sentences = [
         "The NUMA nodes of the data (comp_node, comm_node) are not in a profile: check them.",
-        "The memory traffic of the computation is not known: its time is given, no intensity.",
+        *([] if facts.traffic is not None else [NO_TRAFFIC]),
         "The time of the computation was measured beside the messages that were sent meanwhile.",
         *facts.notes,
     ]

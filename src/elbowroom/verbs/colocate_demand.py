@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elbowroom.cli.answer import Answer, command_line
-from elbowroom.cli.console import chatter, print_all, print_wrapped
+from elbowroom.cli.console import chatter, print_wrapped
 from elbowroom.cli.options import REPEAT
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
@@ -28,12 +28,13 @@ from elbowroom.verbs.run_options import timeout_option
 
 if TYPE_CHECKING:
     from elbowroom.models.demand import Demand, Pressure
+    from elbowroom.profile.profile import Profile
 
 RUNS_PER_REPETITION = 8
 """Six loads, and two runs alone."""
 
 
-class DemandOptions(Options):
+class DemandSettings(Options):
     """How the demand of a program is measured. `load_cores`: default: half of the cores of each cache."""
 
     load_cores: tuple[int, ...] | None = option(
@@ -61,7 +62,7 @@ class MeasureDemand(Verb):
     has_tables = True
 
     profile: Path | str = argument(metavar="P")
-    measuring: DemandOptions = included(DemandOptions)
+    measuring: DemandSettings = included(DemandSettings)
     dry_run: bool = dry_run_option()
     words: tuple[str, ...] = command_argument()
     tell: Callable[[str], object] = chatter
@@ -69,8 +70,7 @@ class MeasureDemand(Verb):
     def do(self) -> Demand:
         """Measures the demand of a command, and writes it into the profile of the same program.
 
-        UsageError for what is no profile, and for more ranks than there are cores beside the load;
-        MachineError where the program or the load fails.
+        UsageError for what is no profile, MachineError where the program or the load fails.
         """
         from elbowroom.measure.demand import write_demand
         from elbowroom.profile.profile import read_profile
@@ -82,9 +82,7 @@ class MeasureDemand(Verb):
                 hint="write it behind --: -- mpirun -n 2 ./app, as it was profiled",
             )
         profile = read_profile(Path(self.profile))
-        demand = measured_demand(
-            self.words, self.measuring, ranks=-(-profile.size // profile.nodes), tell=self.tell
-        )
+        demand = measured_demand(self.words, self.measuring, profile, self.tell)
         write_demand(demand, Path(self.profile))
         return demand
 
@@ -99,52 +97,62 @@ class MeasureDemand(Verb):
         """What the program loses at most, and as much as what load it is."""
         following = command_line("colocate", "predict", self.profile, "OTHER.prof")
         if not result.trusted:
-            again = self.again(repetitions=2 * self.measuring.repetitions)
+            again = command_line("colocate", "demand", self.profile, "--repeat", "9", "--", *self.words)
             return Answer(
-                f"Cannot say: {'; '.join(result.notes)}.", "Measure again when it is quiet.", again, "yellow"
+                f"Cannot say: {'; '.join(result.notes)}.",
+                "The values hold for a quiet machine only.",
+                again,
+                "yellow",
             )
         return Answer(*demand_sentences(result), following)
 
 
 def measured_demand(
-    words: tuple[str, ...], options: DemandOptions, *, ranks: int, tell: Callable[[str], object]
+    words: tuple[str, ...],
+    settings: DemandSettings,
+    profile: Profile,
+    tell: Callable[[str], object] = chatter,
 ) -> Demand:
-    """Runs a command alone and beside loads on this host; `ranks`: how many it has."""
-    from elbowroom.measure.demand import check_ranks, host_bench, measure_demand
+    """Runs a command alone and beside loads on this host; `profile`: of the same program."""
+    from elbowroom.measure.demand import host_bench, measure_demand
 
     with host_bench(
         words,
-        load_cores=options.load_cores,
-        metric=None if options.metric in (None, "wall") else options.metric,
-        patience=options.patience,
+        ranks=-(-profile.size // profile.nodes),
+        load_cores=settings.load_cores,
+        metric=None if settings.metric in (None, "wall") else settings.metric,
+        patience=settings.patience,
     ) as bench:
-        check_ranks(ranks, len(bench.facts.cores))
-        return measure_demand(bench, repetitions=options.repetitions, budget=options.budget, tell=tell)
+        return measure_demand(bench, repetitions=settings.repetitions, budget=settings.budget, tell=tell)
 
 
-def planned_demand(words: tuple[str, ...], options: DemandOptions) -> PlannedStart:
+def planned_demand(words: tuple[str, ...], settings: DemandSettings) -> PlannedStart:
     """What is started, in a dry run."""
     return PlannedStart(
         what="the program alone and beside a load of known memory traffic, in turns",
         commands=(shlex.join(words),),
-        times=1 + RUNS_PER_REPETITION * options.repetitions,
-        seconds=options.budget,
+        times=1 + RUNS_PER_REPETITION * settings.repetitions,
+        seconds=settings.budget,
     )
 
 
 def print_demand(demand: Demand) -> None:
     """Both curves, and the pressures."""
     print_wrapped(
-        f"Beside a load on {plural(len(demand.load_cores), 'core')} "
-        f"({demand.full_rate / 1e9:.3g} GB/s at most), by seconds alone ({short_time(demand.seconds)})",
+        f"Time beside a load on {plural(len(demand.load_cores), 'core')}, by time alone "
+        f"({short_time(demand.seconds)})",
         style="bold",
     )
-    table = new_table("load", ">25 %", ">50 %", ">100 %", "as a load itself")
+    if demand.ranks > len(demand.cores):
+        both = f"{plural(demand.ranks, 'rank')} shared {plural(len(demand.cores), 'core')}"
+        print_wrapped(f"{both}, alone as well: the load had the others.")
+    table = new_table("load", ">25 %", ">50 %", ">100 %", ">90 %", ">is itself")
     for curve, pressure in zip(demand.sensitivity, demand.pressure, strict=True):
-        cells = (f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})" for one in curve.slower)
-        table.add_row(_axis(demand, curve.axis), *cells, _share(pressure))
+        most = curve.slower[-1]
+        cells = (f"{one.value:.2f}" for one in curve.slower)
+        span = f"{most.low:.2f} to {most.high:.2f}"
+        table.add_row(_axis(demand, curve.axis), *cells, span, _share(pressure))
     print_table(table)
-    print_all(demand.notes, style="yellow")
 
 
 def demand_sentences(demand: Demand) -> tuple[str, str]:
@@ -160,15 +168,23 @@ def demand_sentences(demand: Demand) -> tuple[str, str]:
     return f"Beside the largest load the program takes {loss} longer.", f"{as_load}."
 
 
+def demand_sentence(demand: Demand) -> str:
+    """What the program loses and is itself, in one paragraph; or why nothing can be said."""
+    if not demand.trusted:
+        return f"The demand cannot be told: {'; '.join(demand.notes)}."
+    return " ".join(demand_sentences(demand))
+
+
 def _axis(demand: Demand, axis: str) -> str:
-    return "memory traffic" if axis == "memory" else f"footprint of {format_size(demand.cache)}"
+    if axis == "memory":
+        return f"memory, {demand.full_rate / 1e9:.3g} GB/s"
+    return f"cache, {format_size(demand.cache)}"
 
 
 def _share(pressure: Pressure) -> str:
     if pressure.unresolved:
-        return "not told"
-    low, high = pressure.share.low, pressure.share.high
-    return f"{100 * pressure.share.value:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
+        return "unknown"
+    return f"{100 * pressure.share.value:.0f} %"
 
 
 measure_demand = function_of(MeasureDemand, "measure_demand")

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 import click
 
 from elbowroom.cli.answer import Answer, print_answer
-from elbowroom.cli.console import print_json
+from elbowroom.cli.console import chatter, print_json
 from elbowroom.cli.options import NOISY, Output
-from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.files import make_folder
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.launch.processes import one_thread
 from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, included, option
+from elbowroom.verbs.diagnose_demand import DemandOption
+from elbowroom.verbs.diagnose_from import FromOptions, check_source
 from elbowroom.verbs.diagnose_trials import TrialOptions
 from elbowroom.verbs.profile import RecordProfile
 from elbowroom.verbs.run_options import ProfiledProgram
@@ -44,6 +46,7 @@ class Diagnose(Verb):
         formerly="--profile-out",
     )
     profile: str | None = option("Use this profile instead of running a program.", "P")
+    foreign: FromOptions = included(FromOptions)
     job_out: str | None = option(
         "The job, for `elbowroom advise`; default: job.toml in the folder.",
         "JOB.toml",
@@ -62,6 +65,7 @@ class Diagnose(Verb):
     curve: str | None = option("NIC: a file that `nic measure -o` wrote; default: from the profile.", "FILE")
     program: ProfiledProgram = included(ProfiledProgram)
     trials: TrialOptions = included(TrialOptions)
+    load: DemandOption = included(DemandOption)
     mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")
     dry_run: bool = dry_run_option()
     words: tuple[str, ...] = command_argument("[-- CMD...]")
@@ -71,6 +75,8 @@ class Diagnose(Verb):
         from elbowroom.verbs.diagnosis import new_folder
 
         self._check()
+        if self.foreign.source is not None and not self.dry_run:
+            return self._diagnose_file(self.foreign.source, as_json)
         if self.dry_run:
             return super().execute(as_json)
         one_thread()
@@ -83,8 +89,10 @@ class Diagnose(Verb):
         stdout = sys.stderr.fileno() if as_json else None
         recording = RecordProfile(command=self.words, out=folder, mpi=self.mpi, stdout=stdout)
         code = recording.do().document.exit_code
-        left = max(self.budget - (time.monotonic() - start), 1.0)
         try:
+            if self.load.demand and code == 0:
+                self._measure_demand(folder, (self.budget - (time.monotonic() - start)) / 2)
+            left = max(self.budget - (time.monotonic() - start), 1.0)
             # stdout is the program's.
             with contextlib.nullcontext() if as_json else contextlib.redirect_stdout(sys.stderr):
                 own = self._diagnose(folder, code, left, as_json)
@@ -106,13 +114,21 @@ class Diagnose(Verb):
             raise UsageError(
                 "is a folder, and not the job", field="out", value=self.out, hint="write --job-out FILE.toml"
             )
-        if self.mpi is not None and not self.words:
-            raise UsageError("is only valid with a command", field="mpi", value=self.mpi, hint="leave it out")
+        for field, value in (("mpi", self.mpi), ("demand", self.load.demand or None)):
+            if value is not None and not self.words:
+                raise UsageError(
+                    "is only valid with a command",
+                    field=field,
+                    value=None if value is True else value,
+                    hint="leave it out",
+                )
+        if self.foreign.source is not None:
+            return
         if bool(self.words) == (self.profile is not None):
             raise UsageError(
                 "a command and a profile are given" if self.words else "no command is given",
                 field="command",
-                hint="write it behind --: -- mpirun -n 4 ./app; or name a profile: --profile P",
+                hint="write it behind --: -- mpirun -n 4 ./app; or give --profile P or --from FILE",
             )
 
     def _diagnose(self, folder: str, code: int | None, budget: float, as_json: bool) -> int:
@@ -139,6 +155,42 @@ class Diagnose(Verb):
             print_answer(self.answer(result))
         return 0 if result.trusted else NOISY
 
+    def _measure_demand(self, folder: str, budget: float) -> None:
+        """Runs the program beside known loads, and writes its demand into the profile."""
+        from elbowroom.measure.demand import write_demand
+        from elbowroom.profile.profile import read_profile
+        from elbowroom.verbs.colocate_demand import DemandSettings, measured_demand
+
+        profile = read_profile(Path(folder))
+        settings = DemandSettings(load_cores=self.load.load_cores, budget=budget)
+        try:
+            write_demand(measured_demand(self.words, settings, profile), Path(folder))
+        except MachineError as error:
+            chatter(f"The demand is not known: {error.sentence()}")
+
+    def _diagnose_file(self, source: str, as_json: bool) -> int:
+        """The diagnosis of a file of another tool."""
+        from elbowroom.verbs.foreign_diagnosis import foreign_answer, run_from
+
+        check_source(
+            {
+                "command": self.words,
+                "profile": self.profile,
+                "job_out": self.job_out,
+                "model": self.model,
+                "curve": self.curve,
+                "verify": self.program.verify,
+                "try": self.trials.try_lines,
+                "lint": self.trials.lint,
+            },
+        )
+        if self.out is not None and not Path(self.out).is_dir():
+            make_folder(Path(self.out), field="out", hint="name another")
+        result = run_from(source, self.out, as_json, print_json)
+        if not as_json:
+            print_answer(foreign_answer(result))
+        return 0
+
     def answer(self, result: Diagnosis) -> Answer:
         """The cause with the largest share, and its evidence, or what was measured of the advice."""
         from elbowroom.verbs.diagnosis_text import diagnosis_answer
@@ -149,7 +201,7 @@ class Diagnose(Verb):
         """The command that continues the diagnosis of a profile, with the options of this one."""
         words = ["elbowroom", "diagnose", "--profile", folder]
         for member in self.members:
-            other = member.name in ("profile", "mpi", "dry_run", "words")
+            other = member.name in ("profile", "mpi", "dry_run", "words", "demand", "load_cores")
             if member.declared is None or other or not member.given(self):
                 continue
             name, value = member.declared.spelled(member.name), member.value(self)
@@ -172,6 +224,10 @@ class Diagnose(Verb):
         verify = self.program.verify
         budget = self.budget if verify is not None else min(self.budget, QUICK_MODEL)
         yield from planned_model(self.profile, self.model, budget)
+        if self.load.demand:
+            from elbowroom.verbs.colocate_demand import DemandSettings, planned_demand
+
+            yield planned_demand(self.words, DemandSettings(budget=self.budget / 2))
         if verify is not None:
             yield PlannedStart(
                 what="the program in the present and in the advised setup",

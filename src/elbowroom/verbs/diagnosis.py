@@ -24,6 +24,7 @@ from elbowroom.diagnose.trials import Tried
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.launch.planned_starts import PlannedStart
+from elbowroom.models.demand import Demand, demand_of_profile
 from elbowroom.profile.analysis import NodeAnalysis, analyse_nodes
 from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import (
@@ -103,7 +104,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     it; `model`: None where none was at hand and none was needed (`missing` says why), and then there is no
     `advice`. It takes the computation to be bound by memory, as the model's kernel is, `core_bound` by the
     cores; `step_error`: predicted / measured present step - 1. `hidden_most`: the share of a step that
-    messages hidden behind the computation save at most; None where they overlap already. `notes`: what to
+    messages hidden behind the computation save at most; None where they overlap already. `demand`: what the
+    program loses beside a known load, None where that was not measured. `notes`: what to
     know, and what is partial. `trusted` is false where a measurement of the model or of the gain was too
     noisy.
     """
@@ -130,6 +132,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     hidden_most: float | None = None
     missing: str = ""
     verified: Compared | None = None
+    demand: Demand | None = None
     trusted: bool = True
     notes: tuple[str, ...] = ()
 
@@ -357,6 +360,7 @@ def _without_model(explained: Explained, exit_code: int | None) -> Diagnosis:
         pop=pop_of(account),
         causes=explained.causes,
         job=None,
+        demand=demand_of_profile(read.recorded.folder),
         notes=(*notes, *_notes(explained, exit_code), *account.notes),
     )
 

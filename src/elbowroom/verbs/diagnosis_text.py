@@ -11,6 +11,7 @@ from elbowroom.cli.console import print_all, print_list, print_wrapped
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.quantities import format_size, percent, plural, short_time, span, with_span
 from elbowroom.verbs.advise_tables import compared_answer, print_advice, print_compared
+from elbowroom.verbs.colocate_demand import demand_sentence, print_demand
 
 if TYPE_CHECKING:
     from elbowroom.diagnose.causes import Cause
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 LEAST = 0.005
 """A smaller part of the account has no row."""
+INSENSITIVE = 1.05
+"""A program that loses less beside the largest load is bound by its cores."""
 MUCH = 0.1
 """Where messages take a larger share of a step, communication is not what the program is free of."""
 ORIGINS = {
@@ -52,6 +55,10 @@ def print_diagnosis(diagnosis: Diagnosis) -> None:
     if diagnosis.tried:
         print()
         _print_tried(diagnosis)
+    if diagnosis.demand is not None:
+        print()
+        print_demand(diagnosis.demand)
+        print_wrapped(demand_sentence(diagnosis.demand))
     print()
     _print_files(diagnosis)
     if diagnosis.missing:
@@ -151,13 +158,21 @@ def _other_bound(diagnosis: Diagnosis, bound: CoreBound) -> str:
         f"{axis} {str(value).lower() if isinstance(value, bool) else value}"
         for axis, value in bound.changes.items()
     )
-    more = (
-        "" if diagnosis.verified else " A profile does not tell which bound holds: measure it with --verify."
-    )
+    more = "" if diagnosis.verified else f" {_which_bound(diagnosis)}"
     return (
         f"If the cores bound the computation, and not memory: {changes} takes "
         f"{short_time(bound.total_s)} per step, {percent(bound.gain)} less.{more}"
     )
+
+
+def _which_bound(diagnosis: Diagnosis) -> str:
+    """Which of both bounds holds, by the demand; else that it is not known."""
+    demand = diagnosis.demand
+    if demand is None or not demand.trusted:
+        return "A profile does not tell which bound holds: measure it with --verify."
+    most = max((curve.slower[-1] for curve in demand.sensitivity), key=lambda one: one.value)
+    bound = "its cores do" if most.value < INSENSITIVE else "memory does, at least in part"
+    return f"By its demand, {bound}: beside the largest load it takes {most.value:.2f} times as long."
 
 
 def steps_sentence(diagnosis: Diagnosis) -> str:

@@ -13,6 +13,7 @@ from elbowroom.advise.job import AXES
 from elbowroom.errors import UsageError
 from elbowroom.launch.launch_line import LAUNCHERS, WRAPPERS
 from elbowroom.models.curves import Shape
+from elbowroom.models.demand import demand_of_profile
 from elbowroom.profile.job import JobFacts, ProfiledJob, ProfiledSteps, job_of_steps, overlaps
 from elbowroom.verbs.model_file import Model
 from elbowroom.verbs.run_options import ProfiledProgram
@@ -25,7 +26,7 @@ def job_of_profile(
     profiled: ProfiledSteps, options: ProfiledProgram, model: Model | None = None
 ) -> ProfiledJob:
     """The job description of a profiled program; on the cores that the machine of `model` has."""
-    steps = profiled.steps
+    steps, demand = profiled.steps, demand_of_profile(profiled.analysis.profile.folder)
     wanted, notes = _wanted_cores(steps.ranks, options)
     overlapped = options.communication_threads or overlaps(profiled.overlap)
     cores, other = (wanted, 0) if wanted is not None else (steps.ranks, 0)
@@ -46,6 +47,7 @@ def job_of_profile(
         size=profiled.message_bytes if knows_sizes or "size" in (may or {}) else None,
         may=may,
         verify=_verify_table(options),
+        traffic=None if demand is None or not demand.trusted else demand.traffic,
         notes=(*notes, *_message_notes(profiled)),
     )
     return job_of_steps(profiled.analysis, steps, profiled.overlap, facts)

@@ -34,7 +34,11 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     "calibrate": ("calibration: what `calibrate --json` prints", "measure.adaptive:CalibrationDocument"),
     "compare": ("comparison of runs: what `compare --json` prints", "results.comparison:Comparison"),
     "demand": ("demand.json of a profile: what `colocate demand --json` prints", "models.demand:Demand"),
-    "diagnosis": ("diagnosed program: what `diagnose --json` prints", "verbs.diagnosis:Diagnosis"),
+    "diagnosis": (
+        "diagnosed program: what `diagnose --json` prints",
+        "verbs.diagnosis:Diagnosis",
+        "verbs.foreign_diagnosis:ForeignDiagnosis",
+    ),
     "doctor": ("this machine: what `doctor --json` prints", "machine.doctor:Diagnoses"),
     "dry-run": ("what a run would do: what `run --dry-run --json` prints", "verbs.run:DryRun"),
     "planned-starts": (

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from elbowroom.diagnose.causes import LEAST, Cause, CauseName
 from elbowroom.diagnose.foreign.profile import Efficiencies, ForeignProfile
 from elbowroom.quantities import percent, short_time
 
@@ -18,18 +18,6 @@ _LIBRARY = re.compile(
     r"MPI_(Init|Finalize|Initialized|Comm_|Type_|Group_|Op_|Info_|Cart|Graph|Dims_|Topo_|Err|Attr_|Keyval_|Get_"
     r"|Address|Wti|Buffer_|Request_|Cancel|Pack|Unpack|Query|Is_|Win_(create|allocate|free|set|get|attach|detach))"
 )
-LITTLE = 0.05
-"""A program that is inside MPI for a smaller share of its time computes."""
-LEAST = 0.02
-"""A smaller share that late ranks cost is not named."""
-
-
-class ForeignCause(NamedTuple):
-    """A cause, its share of the run, and the sentence that says why."""
-
-    cause: str
-    share: float
-    evidence: str
 
 
 def foreign_account(profile: ForeignProfile, parts: tuple[str, ...]) -> dict[str, float | None]:
@@ -60,37 +48,49 @@ def foreign_pop(profile: ForeignProfile) -> Efficiencies:
     )
 
 
-def foreign_causes(profile: ForeignProfile, account: Mapping[str, float | None]) -> tuple[ForeignCause, ...]:
+def foreign_causes(profile: ForeignProfile, account: Mapping[str, float | None]) -> tuple[Cause, ...]:
     """The causes that the file has evidence for, largest first; none if it does not say why time passes in
     MPI.
     """
     late = _late_ranks(profile)
     if late is not None:
         return (late,)
-    if profile.mpi is not None and profile.mpi < LITTLE and account["compute"] is not None:
-        inside = percent(profile.mpi)
+    if profile.mpi is not None and profile.mpi < LEAST and account["compute"] is not None:
+        share = account["compute"]
+        sentence = f"Communication is not the problem: ranks compute {percent(share)} of the run."
         return (
-            ForeignCause(
-                "computation", account["compute"], f"the ranks are inside MPI for {inside} of the run"
-            ),
+            _cause("computation", share, sentence, f"They are inside MPI for {percent(profile.mpi)} of it."),
         )
     return ()
 
 
-def _late_ranks(profile: ForeignProfile) -> ForeignCause | None:
+def _late_ranks(profile: ForeignProfile) -> Cause | None:
     """What the mean rank waits for the one that computes longest."""
+    ranks: tuple[int, ...] = ()
     if len(profile.by_rank) > 1:
         outside = {one.rank: one.seconds - one.mpi_s for one in profile.by_rank}
         last = max(outside, key=lambda rank: outside[rank])
-        mean = statistics.fmean(outside.values())
+        mean, ranks = statistics.fmean(outside.values()), (last,)
         share = (outside[last] - mean) / statistics.fmean(one.seconds for one in profile.by_rank)
         longest, usual = short_time(outside[last]), short_time(mean)
-        sentence = f"rank {last} is outside MPI for {longest}, the mean rank for {usual}"
+        sentence = f"Rank {last} is outside MPI for {longest}, the mean rank for {usual}"
     elif profile.pop.load_balance and profile.useful is not None and (profile.ranks or 2) > 1:
         share = profile.useful * (1 / profile.pop.load_balance - 1)
-        sentence = f"the load balance is {profile.pop.load_balance:.2f}"
+        sentence = f"The load balance is {profile.pop.load_balance:.2f}"
     else:
         return None
     # Who computes less waits inside MPI; time that is not there was not lost to it.
     share = min(share, 1.0 if profile.mpi is None else profile.mpi)
-    return ForeignCause("late-rank", share, sentence) if share >= LEAST else None
+    if share < LEAST:
+        return None
+    what = f"Ranks wait for those that compute longer: {percent(share)} of the run."
+    return _cause("late-rank", share, what, f"{sentence}.", ranks)
+
+
+def _cause(
+    cause: CauseName, share: float, sentence: str, evidence: str, ranks: tuple[int, ...] = ()
+) -> Cause:
+    """A cause of a whole run: it has no interval over steps."""
+    return Cause(
+        cause=cause, share=share, low=share, high=share, sentence=sentence, evidence=evidence, ranks=ranks
+    )
