@@ -354,8 +354,7 @@ def measure_demand(
 ) -> Demand:
     """Measures the demand of a command, and writes it into the profile of the same program.
 
-    UsageError for what is no profile, and for more ranks than there are cores beside the load;
-    MachineError where the program or the load fails.
+    UsageError for what is no profile, MachineError where the program or the load fails.
     """
 
 def measure_pairs(

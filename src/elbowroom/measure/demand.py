@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from elbowroom.errors import MachineError, UsageError
+from elbowroom.errors import MachineError
 from elbowroom.launch.load import KnownLoad, LoadCount, known_load
 from elbowroom.launch.processes import run_program
 from elbowroom.machine.cores import load_split

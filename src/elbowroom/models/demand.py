@@ -118,9 +118,9 @@ class Pressure(msgspec.Struct, frozen=True, kw_only=True):
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
     """Sensitivity and pressure of a program, `demand.json` in its profile.
 
-    `ranks`: on the host, on its `cores`; `load_cores`: of the load; `full_rate`: B/s to and from memory of the largest
-    load; `seconds`: of a run alone, `noise`: how runs alone differ; `notes`: why it cannot be trusted, if
-    `trusted` is false. `loads`: what the load loses beside itself, by axis.
+    `ranks`: on the host, on its `cores`; `load_cores`: of the load; `full_rate`: B/s to and from memory of
+    the largest load; `seconds`: of a run alone, `noise`: how runs alone differ; `notes`: why it cannot be
+    trusted, if `trusted` is false. `loads`: what the load loses beside itself, by axis.
     """
 
     schema: str = "elbowroom/demand"
