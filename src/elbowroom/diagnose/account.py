@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -20,6 +19,7 @@ from elbowroom.diagnose.waits import SHORT_NS
 from elbowroom.profile.profile import Profile, clock_starts
 from elbowroom.profile.rank_file import RankFile, Site
 from elbowroom.profile.sites import locate
+from elbowroom.profile.steps import StepEdges, Steps
 from elbowroom.stats.interval import Interval
 
 Floats = npt.NDArray[np.float64]
@@ -37,22 +37,6 @@ NO_SAMPLES = (
     "the profile has no samples of the scheduler: time without a core and asleep counts as computation, and "
     "inside MPI as not explained"
 )
-
-
-class StepEdges(Protocol):
-    """Steps (profile/steps.py), as far as an account needs them."""
-
-    @property
-    def recognised_by(self) -> str:
-        """`marks` or `pattern`."""
-
-    @property
-    def pattern(self) -> tuple[str, ...]:
-        """The calls of a step, empty for marks."""
-
-    @property
-    def edges(self) -> tuple[float, ...]:
-        """(steps + 1,) seconds since the job's start."""
 
 
 class SiteAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +114,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
         return result
 
 
-def account_of(profile: Profile, steps: StepEdges | None) -> Account:
+def account_of(profile: Profile, steps: Steps | StepEdges | None) -> Account:
     """The account of a profile between the edges of these steps; without steps, the whole run is one."""
     edges = _edges(profile, steps)
     books = _Books(profile, edges)
@@ -141,7 +125,7 @@ def account_of(profile: Profile, steps: StepEdges | None) -> Account:
     return books.account(steps)
 
 
-def _edges(profile: Profile, steps: StepEdges | None) -> Ints:
+def _edges(profile: Profile, steps: Steps | StepEdges | None) -> Ints:
     """Where steps begin and end, ns: those of which every rank has all records."""
     edges = np.array([0.0, profile.duration / 1e9] if steps is None else steps.edges)
     return np.round(edges * 1e9).astype(np.int64)
@@ -225,7 +209,7 @@ class _Books:
         steps = len(self.edges) - 1
         self.late |= {(rank, int(other)): float(total[other]) / steps for other in np.flatnonzero(total)}
 
-    def account(self, steps: StepEdges | None) -> Account:
+    def account(self, steps: Steps | StepEdges | None) -> Account:
         """Of all ranks that were settled."""
         lengths = np.diff(self.edges) / 1e9
         waiting = [PARTS.index(part) for part in WAITING]
@@ -301,7 +285,7 @@ REPEATED = 0.8
 """Share of equal calls at a distance, from which on a pattern repeats after it."""
 
 
-def iterations_of(steps: StepEdges) -> int | None:
+def iterations_of(steps: Steps | StepEdges) -> int | None:
     """How many of the program's own iterations a step has: how often the functions of its pattern repeat in
     it. None for marks, which are the program's own.
     """

@@ -9,6 +9,7 @@ Threads and ranks that share cores: they slow each other down, which looks like 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -132,10 +133,11 @@ class SchedulerSamples(msgspec.Struct, frozen=True, kw_only=True):
     cpu: Ints
 
 
-class Profile(msgspec.Struct, frozen=True, kw_only=True):
+class Profile(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A job. `ranks`: those that are there, by rank; `size`: how many the job had; `nodes_of`: (size,) node
     of each rank; `names`: of the nodes; `duration`: ns from the first rank's start to the last one's end;
-    `notes`: what is missing or partial, in sentences; `scheduled`: None if no rank's file has samples.
+    `notes`: what is missing or partial, in sentences; `scheduled`: None if no rank's file has samples;
+    `recorded`: of a profile with ranks apart, the one that it comes from.
     """
 
     folder: str
@@ -144,33 +146,49 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     nodes_of: Ints
     names: tuple[str, ...]
-    events: MpiEvents
     duration: int
     notes: tuple[str, ...]
     memory: MemoryTraffic | None = None
     scheduled: SchedulerSamples | None = None
+    recorded: Profile | None = None
 
     @property
     def nodes(self) -> int:
         """How many nodes the job had."""
         return len(self.names)
 
+    @functools.cached_property
+    def events(self) -> MpiEvents:
+        """The records of all ranks, which take memory: read when they are needed."""
+        if self.recorded is not None:
+            return _apart(self.recorded.events, self.size)
+        return _events(self.ranks, self.ranks)
+
+    def of_rank(self, rank: int) -> MpiEvents:
+        """The records of one rank, without reading those of the others."""
+        if "events" in self.__dict__ or self.recorded is not None:
+            return self.events.of_rank(rank)
+        return _events([own for own in self.ranks if own.rank == rank], self.ranks)
+
 
 def with_ranks_apart(profile: Profile) -> Profile:
     """The profile as if each rank were a node of its own: what ranks send each other inside a node counts as
     sent between nodes. For a job on one node, whose messages are copies in its memory.
     """
-    events = profile.events
-    collective = np.isin(events.kind, (COLLECTIVE, POSTED_COLLECTIVE, BARRIER))
-    alone = np.where(collective, events.members == 1, (events.peer < 0) | (events.peer == events.rank))
-    flags = np.where(alone | (profile.size == 1), events.flags & ~BETWEEN, events.flags | BETWEEN)
     return msgspec.structs.replace(
         profile,
-        events=msgspec.structs.replace(events, flags=flags),
+        recorded=profile,
         nodes_of=np.arange(profile.size),
         ranks=tuple(msgspec.structs.replace(rank, node=rank.rank) for rank in profile.ranks),
         names=tuple(profile.names[node] for node in profile.nodes_of),
     )
+
+
+def _apart(events: MpiEvents, size: int) -> MpiEvents:
+    collective = np.isin(events.kind, (COLLECTIVE, POSTED_COLLECTIVE, BARRIER))
+    alone = np.where(collective, events.members == 1, (events.peer < 0) | (events.peer == events.rank))
+    flags = np.where(alone | (size == 1), events.flags & ~BETWEEN, events.flags | BETWEEN)
+    return msgspec.structs.replace(events, flags=flags)
 
 
 def read_profile(folder: Path) -> Profile:
@@ -184,8 +202,6 @@ def read_profile(folder: Path) -> Profile:
     _check_one_job(folder, ranks)
     ranks = _with_nodes(folder, ranks)
     start = clock_starts(ranks)
-    events = _events(ranks, start)
-    duration = max(max(_ends(ranks, start)), int(events.end.max(initial=1)))
     first = ranks[0]
     return Profile(
         folder=str(folder),
@@ -194,9 +210,8 @@ def read_profile(folder: Path) -> Profile:
         size=first.size,
         nodes_of=first.nodes_of.astype(np.int64),
         names=_node_names(ranks, first.nodes),
-        events=events,
-        duration=duration,
-        notes=(*(manifest.notes if manifest else ()), *_notes(ranks, manifest, events)),
+        duration=max(1, *_ends(ranks, start)),
+        notes=(*(manifest.notes if manifest else ()), *_notes(ranks, manifest)),
         memory=_memory(folder),
     )
 
@@ -322,11 +337,21 @@ def clock_starts(ranks: Sequence[RankFile]) -> dict[int, int]:
 
 
 def _ends(ranks: Sequence[RankFile], start: dict[int, int]) -> list[int]:
-    return [(rank.end_ns or rank.start_ns) - start[rank.rank] for rank in ranks]
+    """When each rank ended, or its last record."""
+    return [
+        max(
+            rank.end_ns or rank.start_ns,
+            *(int(rank.records[name].max(initial=0)) for name in ("begin", "end")),
+        )
+        - start[rank.rank]
+        for rank in ranks
+    ]
 
 
-def _events(ranks: Sequence[RankFile], start: dict[int, int]) -> MpiEvents:
-    names = tuple(dict.fromkeys(kind.name for rank in ranks for kind in rank.call_kinds))
+def _events(ranks: Sequence[RankFile], job: Sequence[RankFile]) -> MpiEvents:
+    """The records of some ranks of a job."""
+    start = clock_starts(job)
+    names = tuple(dict.fromkeys(kind.name for rank in job for kind in rank.call_kinds))
     number = {name: at for at, name in enumerate(names)}
     parts: list[dict[str, Any]] = []
     for rank in ranks:
@@ -364,7 +389,7 @@ def _node_names(ranks: Sequence[RankFile], nodes: int) -> tuple[str, ...]:
     )
 
 
-def _notes(ranks: Sequence[RankFile], manifest: ProfileManifest | None, events: MpiEvents) -> list[str]:
+def _notes(ranks: Sequence[RankFile], manifest: ProfileManifest | None) -> list[str]:
     size = ranks[0].size
     missing = sorted(set(range(size)) - {rank.rank for rank in ranks})
     killed = [rank.rank for rank in ranks if rank.end_ns is None]
@@ -385,10 +410,9 @@ def _notes(ranks: Sequence[RankFile], manifest: ProfileManifest | None, events: 
     if lost:
         notes.append(f"partial: {lost} records were lost; windows and counts have them, intervals do not")
     notes += sharing(ranks)
-    moves = np.isin(events.kind, MOVING)
-    if not (events.bytes[moves] > 0).any() and not any(_moved(rank) for rank in ranks):
+    if not any(_moved(rank) for rank in ranks):
         notes.append("the program sent no data by MPI")
-    elsewhere = int(events.bytes[np.isin(events.kind, (*_SENT, ONE_SIDED)) & (events.peer < 0)].sum())
+    elsewhere = sum(_sent_elsewhere(rank) for rank in ranks)
     if elsewhere:
         where = "in this node" if ranks[0].nodes == 1 else "on other nodes"
         notes.append(
@@ -404,9 +428,18 @@ MOVING = (*_SENT, RECEIVE, POSTED_RECEIVE, COLLECTIVE, POSTED_COLLECTIVE, ONE_SI
 
 
 def _moved(rank: RankFile) -> bool:
-    """Whether the windows, which lose nothing, have bytes."""
+    """Whether the windows, which lose nothing, have bytes, or the records."""
     flows = ("sent_inside", "sent_between", "received_inside", "received_between")
-    return any(rank.windows[flow].any() for flow in flows)
+    if any(rank.windows[flow].any() for flow in flows):
+        return True
+    return bool((rank.records["bytes"][np.isin(rank.records["kind"], MOVING)] > 0).any())
+
+
+def _sent_elsewhere(rank: RankFile) -> int:
+    """Bytes that a rank sent to processes of other jobs."""
+    records = rank.records
+    elsewhere = (records["peer"] < 0) & np.isin(records["kind"], (*_SENT, ONE_SIDED))
+    return int(records["bytes"][elsewhere].sum(dtype=np.int64))
 
 
 def _listed(ranks: Sequence[int]) -> str:

@@ -18,7 +18,7 @@ from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import Analysis
 from elbowroom.profile.intervals import COLLECTIVES, SENDS
 from elbowroom.profile.matching import base_name, codes
-from elbowroom.profile.profile import MpiEvents
+from elbowroom.profile.profile import MpiEvents, Profile
 from elbowroom.profile.spans import complement, union
 
 Floats = npt.NDArray[np.float64]
@@ -80,6 +80,14 @@ class Steps(msgspec.Struct, frozen=True, kw_only=True):
     sizes: tuple[MessageCount, ...]
 
 
+class StepEdges(NamedTuple):
+    """Where steps begin and end: `edges`, (steps + 1,) s; `pattern`: the calls of one, empty for marks."""
+
+    recognised_by: Literal["marks", "pattern"]
+    pattern: tuple[str, ...]
+    edges: tuple[float, ...]
+
+
 class StepSearch(msgspec.Struct, frozen=True, kw_only=True):
     """The steps, or None and why there are none."""
 
@@ -97,28 +105,39 @@ def find_steps(analysis: Analysis, *, of_all_ranks: bool = False) -> StepSearch:
     if not ranks:
         return StepSearch(steps=None, reason="no rank of the node that sends most left a file")
     view = _View(node, np.array(ranks))
-    own = analysis.profile.events.of_rank(ranks[0])
+    shown = _shown(analysis.profile.of_rank(ranks[0]))
+    if isinstance(shown, str):
+        return StepSearch(steps=None, reason=shown)
+    own = {rank: _repeated(analysis.profile.of_rank(rank), len(shown.pattern)) for rank in ranks[1:]}
+    edges = np.array(shown.edges)
+    return StepSearch(steps=_steps(analysis, view, _Edges(edges, {ranks[0]: edges, **own}), shown))
+
+
+def find_edges(profile: Profile) -> StepEdges | None:
+    """The steps that the first rank shows. Faster than find_steps, which says what they do."""
+    shown = _shown(profile.of_rank(profile.ranks[0].rank))
+    return None if isinstance(shown, str) else shown
+
+
+def _shown(own: MpiEvents) -> StepEdges | str:
+    """The steps that the records of a rank show, or why there are none."""
     edges = _marked(own)
     if edges is not None:
-        marks = {rank: _marked(analysis.profile.events.of_rank(rank)) for rank in ranks}
-        return StepSearch(steps=_steps(analysis, view, _Edges(edges, marks), "marks", ()))
+        return StepEdges("marks", (), tuple(edges.tolist()))
     tokens = _tokens(own)
     if not len(tokens.rank):
-        return StepSearch(steps=None, reason=f"rank {ranks[0]} never communicated")
+        return f"rank {own.rank[0] if len(own.rank) else 0} never communicated"
     period = find_period(_codes(tokens))
     if period is None:
-        return StepSearch(
-            steps=None,
-            reason=f"no sequence of calls of rank {ranks[0]} repeats for most of the time; call "
-            "MPI_Pcontrol(1) at the begin of each step",
+        return (
+            f"no sequence of calls of rank {own.rank[0]} repeats for most of the time; call "
+            "MPI_Pcontrol(1) at the begin of each step"
         )
     edges, first = _boundaries(own, tokens, period.length, period.first, period.end)
     if len(edges) < 3:
-        return StepSearch(steps=None, reason="fewer than two whole steps were recorded")
+        return "fewer than two whole steps were recorded"
     names = tuple(tokens.names[call] for call in tokens.call[first : first + period.length])
-    repeated = {rank: _repeated(analysis.profile.events.of_rank(rank), period.length) for rank in ranks[1:]}
-    each = _Edges(edges, {ranks[0]: edges, **repeated})
-    return StepSearch(steps=_steps(analysis, view, each, "pattern", names))
+    return StepEdges("pattern", names, tuple(edges.tolist()))
 
 
 class _View(NamedTuple):
@@ -170,7 +189,11 @@ def _tokens(own: MpiEvents) -> MpiEvents:
 
 
 def _repeated(own: MpiEvents, length: int) -> Floats | None:
-    """Edges of the steps of a rank whose calls repeat after `length`; None where they do not."""
+    """Edges of the steps of a rank: its marks without a `length`, else where its calls repeat after so many;
+    None where they do not.
+    """
+    if not length:
+        return _marked(own)
     tokens = _tokens(own)
     period = repeats(_codes(tokens), length)
     return None if period is None else _boundaries(own, tokens, period.length, period.first, period.end)[0]
@@ -203,8 +226,7 @@ def _steps(
     analysis: Analysis,
     view: _View,
     each: _Edges,
-    recognised_by: Literal["marks", "pattern"],
-    pattern: tuple[str, ...],
+    shown: StepEdges,
 ) -> Steps:
     network, spans, edges = analysis.network, analysis.on_network, each.shown
     outside = complement(analysis.in_mpi, view.ranks, float(edges[0]), float(edges[-1]))
@@ -215,12 +237,12 @@ def _steps(
     ])  # fmt: skip
     of_each = np.median(computed, axis=1)
     return Steps(
-        recognised_by=recognised_by,
+        recognised_by=shown.recognised_by,
         node=view.node,
         ranks=len(view.ranks),
         count=len(edges) - 1,
-        pattern=pattern,
-        edges=tuple(edges.tolist()),
+        pattern=shown.pattern,
+        edges=shown.edges,
         duration=_typical(np.diff(edges)),
         computation=_typical(computed.mean(axis=0)),
         computing=_typical(_any(outside.begin, outside.end, edges)),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from elbowroom.diagnose.account import Account, account_of, iterations_of
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.profile import Profile, read_profile
+from elbowroom.profile.steps import StepEdges
 from made_profiles import MS, Row, write_profile
 
 US = 1000
@@ -24,14 +25,8 @@ COMPUTED = 10 * MS
 LARGE = 1 << 22
 
 
-class FoundSteps:
-    """Steps between these edges, s."""
-
-    recognised_by = "pattern"
-    pattern: tuple[str, ...] = ()
-
-    def __init__(self, edges: Sequence[float], pattern: tuple[str, ...] = ()) -> None:
-        self.edges, self.pattern = tuple(edges), pattern
+def steps_at(edges: Sequence[float], pattern: tuple[str, ...] = ()) -> StepEdges:
+    return StepEdges("pattern", pattern, tuple(edges))
 
 
 class MadeSteps:
@@ -77,7 +72,7 @@ class MadeSteps:
 
     def account(self, folder: Path, **options: Any) -> Account:
         profile = self.profile(folder, **options)
-        return account_of(profile, FoundSteps([edge / 1e9 for edge in self.edges]))
+        return account_of(profile, steps_at([edge / 1e9 for edge in self.edges]))
 
 
 def late(made: MadeSteps, number: int) -> None:
@@ -231,9 +226,9 @@ def test_a_file_without_samples_is_noted(tmp_path: Path) -> None:
 
 def test_a_step_of_several_iterations_is_counted() -> None:
     once = ("MPI_Sendrecv", "MPI_Sendrecv", "MPI_Allreduce")
-    assert iterations_of(FoundSteps((), once * 5)) == 5
-    assert iterations_of(FoundSteps((), once)) == 1
-    assert iterations_of(FoundSteps((), (*(once * 10), "MPI_Barrier"))) == 10
+    assert iterations_of(steps_at((), once * 5)) == 5
+    assert iterations_of(steps_at((), once)) == 1
+    assert iterations_of(steps_at((), (*(once * 10), "MPI_Barrier"))) == 10
 
 
 KINDS = (
@@ -262,7 +257,7 @@ def test_parts_add_up_and_are_not_negative_in_any_profile(
     tmp_path_factory: pytest.TempPathFactory, ranks: list[list[Any]], edges: list[int]
 ) -> None:
     made = [[row(*one) for one in own] for own in ranks]
-    at = FoundSteps([edge / 1e9 for edge in sorted(edges)])
+    at = steps_at([edge / 1e9 for edge in sorted(edges)])
     account = of_rows(tmp_path_factory, made, at)
     lengths = np.diff(account.edges)[:, None]
     assert account.seconds.sum(axis=2) == pytest.approx(np.broadcast_to(lengths, (len(lengths), 3)), rel=1e-6)
@@ -282,14 +277,14 @@ def test_ranks_with_other_numbers_have_the_same_account(
     renamed = [
         [(*one[:3], number.get(one[3], one[3]), *one[4:]) for one in made[old]] for old in order
     ]  # fmt: skip
-    steps = FoundSteps([0.0, 0.03, 0.1])
+    steps = steps_at([0.0, 0.03, 0.1])
     before = of_rows(tmp_path_factory, made, steps)
     after = of_rows(tmp_path_factory, renamed, steps)
     assert after.seconds == pytest.approx(before.seconds[:, order], abs=1e-9)
 
 
 def of_rows(
-    factory: pytest.TempPathFactory, made: list[list[Row]], steps: FoundSteps, shift: int = 0, **header: Any
+    factory: pytest.TempPathFactory, made: list[list[Row]], steps: StepEdges, shift: int = 0, **header: Any
 ) -> Account:
     """`shift`: of all times on the clock of the ranks, ns, which a later start takes back."""
     folder = factory.mktemp("p")
