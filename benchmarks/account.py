@@ -83,7 +83,8 @@ def account(folder: Path) -> None:
     profile = read_profile(folder)
     result = account_of(profile, find_edges(profile))
     seconds = time.process_time() - begin
-    assert abs(result.seconds.sum(axis=2) - np.diff(result.edges)[:, None]).max() < 1e-3 * result.step_s
+    lengths = np.diff(result.edges)[:, None] / result.steps_per_row
+    assert abs(result.seconds.sum(axis=2) - lengths).max() < 1e-3 * result.step_s
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{seconds:.2f} {megabytes:.0f} {result.count}")
 

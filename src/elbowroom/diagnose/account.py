@@ -17,7 +17,7 @@ from elbowroom.diagnose.scheduled import scheduled_of_rank
 from elbowroom.diagnose.surroundings import Surroundings
 from elbowroom.diagnose.waits import SHORT_NS
 from elbowroom.profile.profile import Profile, clock_starts
-from elbowroom.profile.rank_file import RankFile, Site
+from elbowroom.profile.rank_file import RankFile, Site, release
 from elbowroom.profile.sites import locate
 from elbowroom.profile.steps import StepEdges, Steps
 from elbowroom.stats.interval import Interval
@@ -31,6 +31,8 @@ PARTS = (
 )  # fmt: skip
 """In the order of the document and of the bars."""
 WAITING = ("late_ranks", "collective_wait")
+MOST = 20_000
+"""Rows of an account: of more steps, some are taken together."""
 MESSAGES = 200_000
 """Messages that are kept in an account, at most; of more, every n-th one."""
 NO_SAMPLES = (
@@ -85,7 +87,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """The account of the steps of a profile.
 
     `step_s`: the mean step; `count`: steps; `seconds`: (count, ranks, parts) of each step; `edges`: (count +
-    1,) where steps begin and end, seconds since the job's start; `late`: (rank that waits, rank that it waits
+    1,) where steps begin and end, seconds since the job's start. Of more than MOST steps, each row is the
+    mean of `steps_per_row` consecutive ones. `late`: (rank that waits, rank that it waits
     for) -> seconds of a step; `iterations_per_step`: of the program's own iterations, None where that is not
     known; `notes`: what the profile cannot say, in sentences.
     """
@@ -99,6 +102,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     pop: PopFactors
     late: Mapping[tuple[int, int], float]
     messages: MessageCosts
+    steps_per_row: int = 1
     iterations_per_step: int | None = None
     notes: tuple[str, ...] = ()
 
@@ -116,8 +120,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 def account_of(profile: Profile, steps: Steps | StepEdges | None) -> Account:
     """The account of a profile between the edges of these steps; without steps, the whole run is one."""
-    edges = _edges(profile, steps)
-    books = _Books(profile, edges)
+    books = _Books(profile, _edges(profile, steps))
     for rank in profile.ranks:
         books.read(rank)
     for at, rank in enumerate(profile.ranks):
@@ -135,7 +138,10 @@ class _Books:
     """What is added up over the ranks of a profile, one after the other."""
 
     def __init__(self, profile: Profile, edges: Ints) -> None:
-        self.profile, self.edges = profile, edges
+        self.profile, self.steps = profile, edges
+        self.each = -(-(len(edges) - 1) // MOST)
+        edges = self.edges = edges[: (len(edges) - 1) // self.each * self.each + 1 : self.each]
+        self.count = (len(edges) - 1) * self.each
         self.names = tuple(dict.fromkeys(kind.name for rank in profile.ranks for kind in rank.call_kinds))
         self.number = {name: at for at, name in enumerate(self.names)}
         self.starts = clock_starts(profile.ranks)
@@ -155,13 +161,15 @@ class _Books:
         self.around.add(own, scheduled_of_rank(rank.samples, self.starts[rank.rank]))
 
     def _calls(self, rank: RankFile) -> RankCalls:
-        return calls_of_rank(rank, self.starts[rank.rank], self.number)
+        own = calls_of_rank(rank, self.starts[rank.rank], self.number)
+        release(rank.records)
+        return own
 
     def settle(self, at: int, rank: RankFile) -> None:
         """The parts of one rank's time."""
         own = self._calls(rank)
         readiness = self.partners.readiness(own)
-        ledger = ledger_of_rank(own, readiness, self.around, self.names, self.edges)
+        ledger = ledger_of_rank(own, readiness, self.around, self.names, self.steps)
         self._add_gaps(at, rank, ledger)
         pieces = pieces_of(ledger.calls.begin, ledger.calls.end, self.edges)
         self._add(at, ledger.of_calls, pieces)
@@ -171,12 +179,14 @@ class _Books:
 
     def _add(self, at: int, parts: Parts, pieces: Pieces) -> None:
         for part, amount in parts.items():
-            self.seconds[:, at, PARTS.index(part)] += pieces.by_step(amount, len(self.edges) - 1) / 1e9
+            self.seconds[:, at, PARTS.index(part)] += pieces.by_step(amount, len(self.edges) - 1) / (
+                1e9 * self.each
+            )
 
     def _add_gaps(self, at: int, rank: RankFile, ledger: Ledger) -> None:
         self._add(at, ledger.of_gaps, pieces_of(ledger.gap_begin, ledger.gap_end, self.edges))
         ends = int(self.edges[0]), int(self.edges[-1])
-        library = unrecorded_library(rank, self.starts[rank.rank], ledger, *ends) / 1e9
+        library = unrecorded_library(rank, self.starts[rank.rank], ledger, *ends) / (1e9 * self.each)
         own = self.seconds[:, at]
         self.useful[:, at] = own.sum(axis=1)
         compute, calls = PARTS.index("compute"), PARTS.index("library")
@@ -206,20 +216,20 @@ class _Books:
         begin = ledger.calls.begin[completed.call]
         some = (waited > 0) & (completed.partner >= 0) & (begin >= self.edges[0]) & (begin < self.edges[-1])
         total = np.bincount(completed.partner[some], weights=waited[some] / 1e9)
-        steps = len(self.edges) - 1
-        self.late |= {(rank, int(other)): float(total[other]) / steps for other in np.flatnonzero(total)}
+        self.late |= {(rank, int(other)): float(total[other]) / self.count for other in np.flatnonzero(total)}
 
     def account(self, steps: Steps | StepEdges | None) -> Account:
         """Of all ranks that were settled."""
-        lengths = np.diff(self.edges) / 1e9
+        lengths = np.diff(self.edges) / (1e9 * self.each)
         waiting = [PARTS.index(part) for part in WAITING]
         return Account(
             step_s=float(lengths.mean()),
-            count=len(lengths),
+            count=self.count,
             seconds=self.seconds,
             ranks=self.partners.ranks,
             edges=self.edges / 1e9,
-            sites=_site_accounts(self.sites, len(self.partners.ranks), len(lengths)),
+            steps_per_row=self.each,
+            sites=_site_accounts(self.sites, len(self.partners.ranks), self.count),
             pop=pop_factors(lengths, self.useful, self.seconds[:, :, waiting].sum(axis=2)),
             late=self.late,
             messages=_joined(self.messages),

@@ -31,12 +31,24 @@ OVERLAPPING = 0.9
 
 
 class Posts(NamedTuple):
-    """Operations of a rank with one other rank, or of one function, in order: ns and bytes."""
+    """Operations of a rank with one other rank, or of one function, in order: ns and bytes. `in_call`,
+    `lasted`: from the post until the call that completes it begins, and until it is complete.
+    """
 
     begin: Ints
-    entered: Ints
-    end: Ints
+    in_call: npt.NDArray[np.float32]
+    lasted: npt.NDArray[np.float32]
     bytes: npt.NDArray[np.uint32]
+
+    @property
+    def entered(self) -> Ints:
+        """When the call that completes each of them begins, ns."""
+        return self.begin + self.in_call.astype(np.int64)
+
+    @property
+    def end(self) -> Ints:
+        """When each of them is complete, ns."""
+        return self.begin + self.lasted.astype(np.int64)
 
 
 class CalledTogether(NamedTuple):
@@ -215,7 +227,15 @@ def _posts(own: RankCalls, some: Ints) -> Posts:
     entered, known = operations.end[some], call >= 0
     entered[known] = calls.begin[call[known]]
     size = np.minimum(operations.bytes[some], np.iinfo(np.uint32).max).astype(np.uint32)
-    return Posts(operations.begin[some], entered, operations.end[some], size)
+    begin = operations.begin[some]
+    if len(size) and size.min() == size.max():
+        size = np.broadcast_to(size[:1].copy(), len(size))  # takes no memory
+    return Posts(
+        begin,
+        (entered - begin).astype(np.float32),
+        (operations.end[some] - begin).astype(np.float32),
+        size,
+    )
 
 
 def by_peer(own: RankCalls, kinds: tuple[int, ...]) -> Iterator[tuple[int, Ints]]:

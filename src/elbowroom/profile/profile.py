@@ -40,6 +40,7 @@ from elbowroom.profile.rank_file import (
     Site,
     ThreadPlace,
     read_rank,
+    release,
 )
 from elbowroom.profile.summary import (
     MANIFEST,
@@ -245,6 +246,7 @@ def _ranks(folder: Path, manifest: ProfileManifest | None) -> tuple[RankFile, ..
         match = _NAME.fullmatch(name)
         if match:
             rank = read_rank(folder / name)
+            release(rank.records)
             if rank.rank != int(match[1]):
                 raise UsageError(
                     f"is the file of rank {rank.rank}",
@@ -338,14 +340,14 @@ def clock_starts(ranks: Sequence[RankFile]) -> dict[int, int]:
 
 def _ends(ranks: Sequence[RankFile], start: dict[int, int]) -> list[int]:
     """When each rank ended, or its last record."""
-    return [
-        max(
-            rank.end_ns or rank.start_ns,
-            *(int(rank.records[name].max(initial=0)) for name in ("begin", "end")),
-        )
-        - start[rank.rank]
-        for rank in ranks
-    ]
+    return [max(rank.end_ns or rank.start_ns, _last(rank)) - start[rank.rank] for rank in ranks]
+
+
+def _last(rank: RankFile) -> int:
+    """The last time in the records, on the clock of the host."""
+    last = max(int(rank.records[name].max(initial=0)) for name in ("begin", "end"))
+    release(rank.records)
+    return last
 
 
 def _events(ranks: Sequence[RankFile], job: Sequence[RankFile]) -> MpiEvents:
@@ -439,7 +441,9 @@ def _sent_elsewhere(rank: RankFile) -> int:
     """Bytes that a rank sent to processes of other jobs."""
     records = rank.records
     elsewhere = (records["peer"] < 0) & np.isin(records["kind"], (*_SENT, ONE_SIDED))
-    return int(records["bytes"][elsewhere].sum(dtype=np.int64))
+    sent = int(records["bytes"][elsewhere].sum(dtype=np.int64))
+    release(records)
+    return sent
 
 
 def _listed(ranks: Sequence[int]) -> str:

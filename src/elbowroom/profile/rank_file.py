@@ -367,6 +367,17 @@ def _checked_records(path: Path, head: Any, ring: Records, call_kinds: int) -> t
     raise _error(path, f"is damaged: {bad} of {len(records)} records have impossible values")
 
 
+def release(records: npt.NDArray[Any]) -> None:
+    """Take the pages of a mapped table out of this process' memory; they are read again when needed."""
+    base: Any = records
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    if isinstance(base, mmap.mmap):
+        base.madvise(mmap.MADV_DONTNEED)
+
+
 def _text(raw: bytes) -> str:
     text = raw.split(b"\0")[0].decode("utf-8", "replace")
     return "".join(letter if letter.isprintable() else "�" for letter in text)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from elbowroom.diagnose.account import Account, account_of, iterations_of
+from elbowroom.diagnose.account import PARTS, Account, account_of, iterations_of
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.profile import Profile, read_profile
 from elbowroom.profile.steps import StepEdges
@@ -60,6 +61,15 @@ class MadeSteps:
         for rank in range(len(self.rows)):
             self.call(rank, end, 8, -len(self.rows) - 1, "MPI_Allreduce", f.COLLECTIVE)
 
+    def message_of_tests(self, posted: int) -> None:
+        """A message that rank 0 sends now, and rank 1, which posted it then, completes in a test."""
+        self.call(0, self.time[0] + 10 * US, 1000, 1, "MPI_Send", f.SEND)
+        self.time[1] = self.time[0] - US
+        self.time[1] += US
+        self.pending(1, posted, 1000, 0, "MPI_Irecv", f.POSTED_RECEIVE)
+        self.time[1] -= US
+        self.call(1, self.time[0], 0, -1, "MPI_Test", f.COMPLETION)
+
     def step(self) -> None:
         """A step ends where all ranks are."""
         assert len(set(self.time)) == 1
@@ -70,8 +80,16 @@ class MadeSteps:
         write_profile(folder, self.rows, [0] * len(self.rows), end=end, **options)
         return read_profile(folder)
 
-    def account(self, folder: Path, **options: Any) -> Account:
+    def account(self, folder: Path, tests_ns: int = 0, **options: Any) -> Account:
+        """`tests_ns`: that rank 1 was in tests, those that completed nothing included."""
         profile = self.profile(folder, **options)
+        if tests_ns:
+            kinds = [
+                msgspec.structs.replace(kind, ns=tests_ns) if kind.name == "MPI_Test" else kind
+                for kind in profile.ranks[1].call_kinds
+            ]
+            tested = msgspec.structs.replace(profile.ranks[1], call_kinds=tuple(kinds))
+            profile = msgspec.structs.replace(profile, ranks=(profile.ranks[0], tested))
         return account_of(profile, steps_at([edge / 1e9 for edge in self.edges]))
 
 
@@ -291,3 +309,111 @@ def of_rows(
     moved = [[(one[0] + shift, one[1] + shift, *one[2:]) for one in own] for own in made]
     write_profile(folder, moved, [0, 0, 0], end=100 * MS + shift, **header)
     return account_of(read_profile(folder), steps)
+
+
+def with_samples(profile: Profile, samples: Sequence[Sequence[tuple[int, int, int, int]]]) -> Profile:
+    """Samples of each rank: begin, end, on a core, in the run queue, ns since the start."""
+    ranks = []
+    for rank, own in zip(profile.ranks, samples, strict=True):
+        table = np.zeros(len(own), f.SAMPLE)
+        for at, (begin, end, cpu, waited) in enumerate(own):
+            table[at] = (rank.start_ns + begin, rank.start_ns + end, 0, cpu, waited, 0)
+        ranks.append(msgspec.structs.replace(rank, samples=table))
+    return msgspec.structs.replace(profile, ranks=tuple(ranks))
+
+
+def test_a_shared_core_and_sleep_outside_mpi_are_parts_of_their_own(tmp_path: Path) -> None:
+    """Of 10 ms outside MPI, 3 ms are in the run queue and 2 ms asleep."""
+    made = MadeSteps(2)
+    samples: list[list[tuple[int, int, int, int]]] = [[], []]
+    for number in range(STEPS):
+        begin = made.time[0]
+        nothing(made, number)
+        for own in samples:
+            own.append((begin, begin + COMPUTED, 5 * MS, 3 * MS))
+            own.append((begin + COMPUTED, made.time[0], made.time[0] - begin - COMPUTED, 0))
+        made.step()
+    profile = with_samples(made.profile(tmp_path), samples)
+    account = account_of(profile, steps_at([edge / 1e9 for edge in made.edges]))
+    assert_part(account, "scheduler", 3 * MS)
+    assert_part(account, "io", 2 * MS)
+    assert_part(account, "compute", 5 * MS)
+    assert not any("samples" in note for note in account.notes)
+
+
+def test_a_transfer_whose_partner_has_no_core_waits_for_the_scheduler(tmp_path: Path) -> None:
+    """In every second step, the message takes 4 ms more, in which its sender is in the run queue."""
+    made = MadeSteps(2)
+    samples: list[list[tuple[int, int, int, int]]] = [[], []]
+    for number in range(STEPS):
+        begin = made.time[0]
+        for rank in (0, 1):
+            made.compute(rank, COMPUTED)
+        waited = number % 2 * 4 * MS
+        made.message(0, 1, ALONE + waited)
+        for rank, own in enumerate(samples):
+            own.append((begin, begin + COMPUTED, COMPUTED, 0))
+            queued = waited if rank == 0 else 0
+            own.append((begin + COMPUTED, made.time[0], ALONE + waited - queued, queued))
+        made.step()
+    profile = with_samples(made.profile(tmp_path), samples)
+    account = account_of(profile, steps_at([edge / 1e9 for edge in made.edges]))
+    assert_part(account, "scheduler", 2 * MS)
+    assert account.shares()["not_explained"].value < 0.01
+
+
+def test_computation_that_messages_of_others_slow_down_is_contention(tmp_path: Path) -> None:
+    """In every second step, ranks 1 and 2 exchange while rank 0 computes, which takes 1.3 times as long."""
+    made = MadeSteps(3)
+    noise = np.random.default_rng(0)
+    for number in range(STEPS):
+        beside = number % 2 == 1
+        made.compute(0, round(COMPUTED * (1.3 if beside else 1.0) * noise.normal(1, 0.01)))
+        if beside:
+            made.message(1, 2, COMPUTED)
+        made.allreduce()
+        made.step()
+    account = made.account(tmp_path)
+    planted = 0.15 * COMPUTED
+    assert account.of_ranks()[0, PARTS.index("contention")] * 1e9 == pytest.approx(planted, rel=0.2)
+
+
+def test_computation_that_is_no_longer_beside_messages_has_no_contention(tmp_path: Path) -> None:
+    made = MadeSteps(3)
+    noise = np.random.default_rng(0)
+    for number in range(STEPS):
+        made.compute(0, round(COMPUTED * noise.normal(1, 0.05)))
+        if number % 2:
+            made.message(1, 2, COMPUTED)
+        made.allreduce()
+        made.step()
+    assert made.account(tmp_path).of_ranks()[0, PARTS.index("contention")] == 0
+
+
+def test_a_rank_that_tests_in_a_loop_waits(tmp_path: Path) -> None:
+    """5 ms of tests before the one that completes; the rank is inside them for half of the time."""
+    made = MadeSteps(2)
+    for _ in range(STEPS):
+        begin = made.time[1]
+        made.compute(1, 5 * MS)
+        made.compute(0, 5 * MS)
+        made.message_of_tests(begin)
+        made.step()
+    account = made.account(tmp_path, tests_ns=STEPS * 5 * MS // 2)
+    assert_part(account, "late_ranks", 2.5 * MS)
+
+
+def test_communicators_of_blocks_are_recognised(tmp_path: Path) -> None:
+    """Ranks 0 and 1 reduce together, and 2 and 3; one of each is late."""
+    made = MadeSteps(4)
+    for _ in range(STEPS):
+        for pair in ((0, 1), (2, 3)):
+            made.compute(pair[0], COMPUTED)
+            made.compute(pair[1], COMPUTED + 4 * MS)
+            end = max(made.time[rank] for rank in pair) + 20 * US
+            for rank in pair:
+                made.call(rank, end, 8, -3, "MPI_Allreduce", f.COLLECTIVE)
+        made.step()
+    account = made.account(tmp_path)
+    assert_part(account, "collective_wait", 2 * MS)
+    assert set(account.late) == {(0, 1), (2, 3)}
