@@ -34,7 +34,7 @@ JOB = {
     "now": {"cores": 6, "comp_node": 0, "comm_node": 0, "size": "64KiB", "overlap": True},
     "may": {"cores": "every", "size": ["64KiB", "1MiB"], "overlap": [True, False]},
 }
-SHOWN = ("run", "noisy", "empty", "job", "profile", "study", "overlap")
+SHOWN = ("run", "noisy", "empty", "job", "profile", "diagnosis", "study", "overlap")
 Browser = Any
 BOXES = """
 const box = (name, element) => {
@@ -73,6 +73,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         job.allreduce()
     job.write(folder / "profile")
     profile.save(api.show_profile(folder / "profile"), folder / "profile.html")
+    api.diagnose(folder / "profile", out=folder)
     overlap = runpy.run_path(str(TESTS / "made_overlap.py"))
     trace = folder / "trace.json.gz"
     overlap["write_gzip"](overlap["kineto"](overlap["make"](overlap["Recipe"](slowdown=1.3))), trace)
@@ -154,6 +155,19 @@ def test_answer_numbers_plot_reason_and_next_command_are_on_the_first_screen(
         assert box["bottom"] <= size[1], box
     for one, other in combinations(boxes, 2):
         assert apart(one, other), (one, other)
+
+
+def test_the_first_screen_of_a_diagnosis_has_answer_account_and_median_step(
+    browser: Browser, window: Callable[..., None], pages: dict[str, Path]
+) -> None:
+    window(1200, 900)
+    browser.get(pages["diagnosis"].as_uri())
+    for name in ("#answer", "#why", "#next", "#first-plot .account", "#step .timeline"):
+        box = browser.find_element(By.CSS_SELECTOR, name).rect
+        assert box["height"] > 10, name
+        assert box["y"] + box["height"] <= 900, name
+    bars = browser.find_elements(By.CSS_SELECTOR, "#first-plot .account .part-compute")
+    assert len(bars) == 8
 
 
 def test_each_side_has_one_number_with_its_interval(

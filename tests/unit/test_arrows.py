@@ -45,7 +45,7 @@ ARROWS = {
         "advise", "draw", "experiments", "explain", "launch", "logs", "machine", "models", "plan", "points",
         "results", "schedule", "stats", "store", "studies", "trace", "virtual",
     },
-    "report": {"advise", "draw", "machine", "models", "points", "results", "stats", "studies"},
+    "report": {"advise", "diagnose", "draw", "machine", "models", "points", "results", "stats", "studies"},
     "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},
     "advise": {"draw", "machine", "models", "plan", "points", "results", "stats", "profile"},
     "diagnose": {"launch", "machine", "profile", "stats", "store"},

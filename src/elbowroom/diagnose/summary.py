@@ -6,6 +6,20 @@ import msgspec
 
 from elbowroom.diagnose.account import PARTS, Account, SiteAccount
 
+LABELS = {
+    "compute": "computation",
+    "transfer": "messages alone",
+    "contention": "contention",
+    "late_ranks": "wait for late ranks",
+    "no_progress": "no progress",
+    "collective_wait": "wait at collectives",
+    "library": "MPI library",
+    "scheduler": "wait for a core",
+    "io": "I/O and system",
+    "not_explained": "not explained",
+}
+"""Names of the account's parts for people."""
+
 
 class AccountShares(msgspec.Struct, frozen=True, kw_only=True):
     """Shares of the mean step of all ranks; they sum to 1."""

@@ -57,8 +57,8 @@ BUDGET = 300.0
 """Seconds for all that follows the program's first run, unless a user says otherwise."""
 QUICK_MODEL = 30.0
 """Seconds in which a model is measured, where one is needed and none is at hand."""
-DOCUMENT = "diagnosis.json"
-"""The document in a diagnosis's folder, the same as `diagnose --json` prints."""
+DOCUMENT, PAGE = "diagnosis.json", "diagnosis.html"
+"""In a diagnosis's folder: the document, the same as `diagnose --json` prints, and the page."""
 
 
 class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,14 +100,14 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     `step_s`: the mean step; `account`: its parts as shares of it, `parts` with intervals, ranks and places;
     `causes`: of lost time, the largest first; `tried`: changed launch lines that were measured.
 
-    `job`: as in `job_file`, None where the steps send no data; `unknown`: what the profile could not tell of
-    it; `model`: None where none was at hand and none was needed (`missing` says why), and then there is no
-    `advice`. It takes the computation to be bound by memory, as the model's kernel is, `core_bound` by the
-    cores; `step_error`: predicted / measured present step - 1. `hidden_most`: the share of a step that
-    messages hidden behind the computation save at most; None where they overlap already. `demand`: what the
-    program loses beside a known load, None where that was not measured. `notes`: what to
-    know, and what is partial. `trusted` is false where a measurement of the model or of the gain was too
-    noisy.
+    `page`: its file. `job`: as in `job_file`, None where the steps send no data; `unknown`: what the
+    profile could not tell of it; `model`: None where none was at hand and none was needed (`missing` says
+    why), and then there is no `advice`. It takes the computation to be bound by memory, as the model's
+    kernel is, `core_bound` by the cores; `step_error`: predicted / measured present step - 1.
+    `hidden_most`: the share of a step that messages hidden behind the computation save at most; None where
+    they overlap already. `demand`: what the program loses beside a known load, None where that was not
+    measured. `notes`: what to know, and what is partial. `trusted` is false where a measurement of the
+    model or of the gain was too noisy.
     """
 
     schema: str = "elbowroom/diagnosis"
@@ -123,6 +123,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     tried: tuple[Tried, ...] = ()
     job: dict[str, Any] | None
     job_file: str | None = None
+    page: str | None = None
     unknown: tuple[str, ...] = ()
     model: str | None = None
     model_origin: Origin | None = None
@@ -208,7 +209,7 @@ def diagnose(
     with _stopped(directory, again or f"elbowroom diagnose --profile {shlex.quote(str(directory))}"):
         explained = explain_profile(directory, curve, communication_threads=known.communication_threads)
         diagnosis = _without_model(explained, exit_code)
-        _save(diagnosis, out)
+        diagnosis = _finish(diagnosis, explained, out)
         profiled = explained.profiled
         if profiled is None:
             if known.verify is not None:
@@ -219,7 +220,17 @@ def diagnose(
             diagnosis = _advised(
                 diagnosis, profiled, known, model, left, job_file=job_file, command=command, tell=tell
             )
-    _save(diagnosis, out)
+    return _finish(diagnosis, explained, out)
+
+
+def _finish(diagnosis: Diagnosis, explained: Explained, out: Path | str | None) -> Diagnosis:
+    """The diagnosis, written with its page."""
+    if out is not None:
+        from elbowroom.verbs.diagnosis_page import write_page
+
+        diagnosis = msgspec.structs.replace(diagnosis, page=str(Path(out, PAGE)))
+        write_page(Path(out, PAGE), diagnosis, explained.read.recorded, explained.account)
+        _save(diagnosis, out)
     return diagnosis
 
 
@@ -361,7 +372,11 @@ def _without_model(explained: Explained, exit_code: int | None) -> Diagnosis:
         causes=explained.causes,
         job=None,
         demand=demand_of_profile(read.recorded.folder),
-        notes=(*notes, *_notes(explained, exit_code), *account.notes),
+        notes=(
+            *notes,
+            *_notes(explained, exit_code),
+            *(f"{note[:1].upper()}{note[1:]}." for note in account.notes),
+        ),
     )
 
 

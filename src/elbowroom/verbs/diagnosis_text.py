@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import print_all, print_list, print_wrapped
 from elbowroom.cli.tables import new_table, print_table
+from elbowroom.diagnose.summary import LABELS
 from elbowroom.quantities import format_size, percent, plural, short_time, span, with_span
 from elbowroom.verbs.advise_tables import compared_answer, print_advice, print_compared
 from elbowroom.verbs.colocate_demand import demand_sentence, print_demand
@@ -28,19 +29,6 @@ ORIGINS = {
     "earlier": "the newest in runs/ that suits",
     "measured": "measured now",
 }
-PARTS = {
-    "compute": "computation",
-    "transfer": "messages alone",
-    "contention": "contention",
-    "late_ranks": "wait for late ranks",
-    "no_progress": "no progress",
-    "collective_wait": "wait at collectives",
-    "library": "MPI library",
-    "scheduler": "wait for a core",
-    "io": "I/O and system",
-    "not_explained": "not explained",
-}
-"""Names of the account's parts for people."""
 
 
 def print_diagnosis(diagnosis: Diagnosis) -> None:
@@ -82,7 +70,7 @@ def _print_account(diagnosis: Diagnosis) -> None:
     for row in diagnosis.parts:
         if row.share >= LEAST:
             table.add_row(
-                PARTS[row.part],
+                LABELS[row.part],
                 percent(row.share),
                 f"{percent(row.low)} to {percent(row.high)}",
                 short_time(row.seconds),
@@ -108,6 +96,8 @@ def _print_tried(diagnosis: Diagnosis) -> None:
 
 def _print_files(diagnosis: Diagnosis) -> None:
     print_wrapped(f"profile: {diagnosis.profile}")
+    if diagnosis.page is not None:
+        print_wrapped(f"page: {diagnosis.page}")
     if diagnosis.job_file is not None:
         print_wrapped(f"job: {diagnosis.job_file}")
     if diagnosis.model_origin is not None:

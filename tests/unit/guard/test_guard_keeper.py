@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from elbowroom.errors import MachineError
-from elbowroom.guard.keeper import SystemChange, ChangeJournal, keeping, restore_left_over, started
+from elbowroom.guard.keeper import ChangeJournal, SystemChange, keeping, restore_left_over, started
 
 GUARD = """
     import os, sys, time
