@@ -27,7 +27,7 @@ from elbowroom.verbs.profile import RecordProfile
 from elbowroom.verbs.run_options import ProfiledProgram
 
 if TYPE_CHECKING:
-    from elbowroom.verbs.diagnosis import Diagnosis
+    from elbowroom.verbs.diagnosis_document import Diagnosis
 
 
 class Diagnose(Verb):

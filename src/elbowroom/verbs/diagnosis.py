@@ -7,11 +7,10 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from elbowroom import display
 from elbowroom.advise.advice import Advice
 from elbowroom.advise.job import Setup
 from elbowroom.advise.setups import differing, setups
@@ -19,12 +18,11 @@ from elbowroom.advise.verification import Compared
 from elbowroom.cli.console import chatter
 from elbowroom.diagnose.account import Account, account_of
 from elbowroom.diagnose.causes import Cause, Evidence, disturbance, find_causes
-from elbowroom.diagnose.summary import AccountShares, PartRow, PopShares, part_rows, pop_of, shares_of
-from elbowroom.diagnose.trials import Tried
+from elbowroom.diagnose.summary import part_rows, pop_of, shares_of
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.launch.planned_starts import PlannedStart
-from elbowroom.models.demand import Demand, demand_of_profile
+from elbowroom.models.demand import demand_of_profile
 from elbowroom.profile.analysis import NodeAnalysis, analyse_nodes
 from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import (
@@ -42,11 +40,11 @@ from elbowroom.signals import Stopped, stopped_by_signals
 from elbowroom.verbs.calibrate import (
     MachineModel,
     NoModel,
-    Origin,
     check_machine,
     earlier_model,
     model_of_machine,
 )
+from elbowroom.verbs.diagnosis_document import CoreBound, Diagnosis, StepFacts
 from elbowroom.verbs.model_file import Model, advise, load_job, load_model
 from elbowroom.verbs.profiled_job import choices_of_command, job_of_profile
 from elbowroom.verbs.run_options import ProfiledProgram
@@ -59,88 +57,6 @@ QUICK_MODEL = 30.0
 """Seconds in which a model is measured, where one is needed and none is at hand."""
 DOCUMENT, PAGE = "diagnosis.json", "diagnosis.html"
 """In a diagnosis's folder: the document, the same as `diagnose --json` prints, and the page."""
-
-
-class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step of the profiled program does on one node, `node`; trimmed means in s, usual bytes. Where no
-    steps are recognised, the whole run is one (`run`). `iterations_per_step`: of the program's own
-    iterations; None where that is not known. `waiting_s`: the rest of the step, inside MPI while none of
-    these ranks has data on the network; at least that, where computation and messages overlap. `inside`: the
-    job has one node, and the messages are those inside it.
-    """
-
-    recognised_by: Literal["marks", "pattern", "run"]
-    count: int
-    iterations_per_step: int | None
-    node: str
-    ranks: int
-    inside: bool
-    duration_s: float
-    computation_s: float
-    network_s: float
-    waiting_s: float
-    bytes_sent: float
-    bytes_received: float
-    message_bytes: int | None
-
-
-class CoreBound(msgspec.Struct, frozen=True, kw_only=True):
-    """The best setup if the cores bound the computation, and not memory: it is as many times as fast as there
-    are cores, and shares nothing with messages. `changes` of the present setup (none: it is the best);
-    `gain`: the share of the present step that this saves.
-    """
-
-    changes: dict[str, Any]
-    total_s: float
-    gain: float
-
-
-class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """What `diagnose --json` prints. `exit_code`: of the program, None where only its profile was read;
-    `step_s`: the mean step; `account`: its parts as shares of it, `parts` with intervals, ranks and places;
-    `causes`: of lost time, the largest first; `tried`: changed launch lines that were measured.
-
-    `page`: its file. `job`: as in `job_file`, None where the steps send no data; `unknown`: what the
-    profile could not tell of it; `model`: None where none was at hand and none was needed (`missing` says
-    why), and then there is no `advice`. It takes the computation to be bound by memory, as the model's
-    kernel is, `core_bound` by the cores; `step_error`: predicted / measured present step - 1.
-    `hidden_most`: the share of a step that messages hidden behind the computation save at most; None where
-    they overlap already. `demand`: what the program loses beside a known load, None where that was not
-    measured. `notes`: what to know, and what is partial. `trusted` is false where a measurement of the
-    model or of the gain was too noisy.
-    """
-
-    schema: str = "elbowroom/diagnosis"
-    version: int = 2
-    profile: str
-    exit_code: int | None = None
-    steps: StepFacts
-    step_s: float
-    account: AccountShares
-    parts: tuple[PartRow, ...]
-    pop: PopShares
-    causes: tuple[Cause, ...]
-    tried: tuple[Tried, ...] = ()
-    job: dict[str, Any] | None
-    job_file: str | None = None
-    page: str | None = None
-    unknown: tuple[str, ...] = ()
-    model: str | None = None
-    model_origin: Origin | None = None
-    advice: Advice | None = None
-    core_bound: CoreBound | None = None
-    step_error: float | None = None
-    hidden_most: float | None = None
-    missing: str = ""
-    verified: Compared | None = None
-    demand: Demand | None = None
-    trusted: bool = True
-    notes: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Diagnosis(profile={self.profile!r}, cause={self.causes[0].cause!r})"
-
-    __str__, _repr_html_ = display.text, display.html
 
 
 def new_folder() -> Path:

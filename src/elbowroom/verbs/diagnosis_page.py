@@ -10,7 +10,7 @@ from elbowroom.diagnose.timeline import median_step
 from elbowroom.files import write_atomically
 from elbowroom.profile.profile import Profile
 from elbowroom.report.diagnosis_page import DiagnosisPage, RankBar, render_diagnosis
-from elbowroom.verbs.diagnosis import Diagnosis
+from elbowroom.verbs.diagnosis_document import Diagnosis
 from elbowroom.verbs.diagnosis_text import diagnosis_answer, steps_sentence
 
 

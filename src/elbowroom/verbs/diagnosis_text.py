@@ -16,7 +16,7 @@ from elbowroom.verbs.colocate_demand import demand_sentence, print_demand
 
 if TYPE_CHECKING:
     from elbowroom.diagnose.causes import Cause
-    from elbowroom.verbs.diagnosis import CoreBound, Diagnosis
+    from elbowroom.verbs.diagnosis_document import CoreBound, Diagnosis
 
 LEAST = 0.005
 """A smaller part of the account has no row."""

@@ -15,6 +15,7 @@ from elbowroom.diagnose.account import PARTS
 from elbowroom.diagnose.causes import Cause
 from elbowroom.diagnose.foreign import read_foreign
 from elbowroom.diagnose.foreign.account import foreign_account, foreign_causes, foreign_pop
+from elbowroom.diagnose.summary import LABELS
 from elbowroom.files import write_atomically
 from elbowroom.quantities import format_size, percent, plural, short_time
 
@@ -222,11 +223,9 @@ def run_from(
     source: str, out: str | None, as_json: bool, print_document: Callable[[Any], object]
 ) -> ForeignDiagnosis:
     """Diagnoses a file, and prints the document or the text without the answer."""
-    from elbowroom.verbs.diagnosis_text import PARTS as NAMES
-
     diagnosis = diagnose_from(source, out)
     if as_json:
         print_document(diagnosis)
     else:
-        print_foreign(diagnosis, NAMES)
+        print_foreign(diagnosis, LABELS)
     return diagnosis

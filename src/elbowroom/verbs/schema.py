@@ -36,7 +36,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     "demand": ("demand.json of a profile: what `colocate demand --json` prints", "models.demand:Demand"),
     "diagnosis": (
         "diagnosed program: what `diagnose --json` prints",
-        "verbs.diagnosis:Diagnosis",
+        "verbs.diagnosis_document:Diagnosis",
         "verbs.foreign_diagnosis:ForeignDiagnosis",
     ),
     "doctor": ("this machine: what `doctor --json` prints", "machine.doctor:Diagnoses"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from elbowroom.trace.overlap.document import OverlapComparison, TraceOverlap
     from elbowroom.verbs.calibrate import Calibrated
     from elbowroom.verbs.compare import Changes
-    from elbowroom.verbs.diagnosis import Diagnosis
+    from elbowroom.verbs.diagnosis_document import Diagnosis
     from elbowroom.verbs.model_file import Evaluation, Model
     from elbowroom.verbs.profile import Profiled, ShownProfile
     from elbowroom.verbs.run_folder import Run

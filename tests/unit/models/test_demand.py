@@ -53,7 +53,13 @@ class Program:
     @property
     def facts(self) -> LoadFacts:
         return LoadFacts(
-            command=("./app",), ranks=1, host="virtual", cores=(0,), load_cores=(1,), cache=1 << 25, full_rate=FULL
+            command=("./app",),
+            ranks=1,
+            host="virtual",
+            cores=(0,),
+            load_cores=(1,),
+            cache=1 << 25,
+            full_rate=FULL,
         )
 
     def run(self, level: LoadLevel | None) -> ProgramRun:
