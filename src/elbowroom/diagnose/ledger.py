@@ -98,13 +98,13 @@ def _parts_of_calls(
     more = np.flatnonzero((extra > 0) & ~unknown)
     long, at = long[more], at[more]
     partner = np.where(collective[more], -1, own.operations.peer[completed.critical[long]])
-    _add_extra(parts, at, extra[more], waits.alone[long], _Disturbance(own.rank, around, partner,
+    _add_extra(parts, at, extra[more], waits.alone[long], _Meanwhile(own.rank, around, partner,
                completed.ready[long], calls.end[at]))  # fmt: skip
     _add_others(parts, calls, completed, around.scheduled.get(own.rank), names)
     return parts.of
 
 
-class _Disturbance(NamedTuple):
+class _Meanwhile(NamedTuple):
     """What may have made the transfers in [ready, end] longer."""
 
     rank: int
@@ -114,7 +114,7 @@ class _Disturbance(NamedTuple):
     end: Ints
 
 
-def _add_extra(parts: _Parts, at: Ints, extra: Ints, alone: Ints, disturbed: _Disturbance) -> None:
+def _add_extra(parts: _Parts, at: Ints, extra: Ints, alone: Ints, disturbed: _Meanwhile) -> None:
     """What transfers took beyond what like calls take alone."""
     rank, around, *where = disturbed
     waited = np.minimum(extra, around.waited(rank, *where))

@@ -1,8 +1,8 @@
 """By how much longer computation takes while others move messages.
 
 As in trace/overlap: computations at one place of the step are compared with each other, by how much of them
-messages cover (the dose). A longer computation is covered for longer: so the dose is that of the usual length
-of its place. Steps are clusters. Without a significant slowdown there is none.
+messages cover (the dose). A longer computation is covered for longer: so the dose is that of its first part,
+as long as the shortest decile of its place. Steps are clusters. Without a significant slowdown there is none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.diagnose.surroundings import Spans
+from elbowroom.diagnose.surroundings import RankSpans
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -25,7 +25,7 @@ FEWEST = 10
 """Computations with and without messages beside them, of places that have both, at least."""
 
 
-class Places(NamedTuple):
+class ComputationPlaces(NamedTuple):
     """Computations (N,) at their places: index of each gap, its place in the step, and the step."""
 
     gap: Ints
@@ -33,7 +33,7 @@ class Places(NamedTuple):
     step: Ints
 
 
-def places_of(begin: Ints, end: Ints, edges: Ints) -> Places:
+def places_of(begin: Ints, end: Ints, edges: Ints) -> ComputationPlaces:
     """The gaps [begin, end] that lie in steps of the usual number of gaps, with their place in the step."""
     steps = len(edges) - 1
     middle = (begin + end) // 2
@@ -44,36 +44,36 @@ def places_of(begin: Ints, end: Ints, edges: Ints) -> Places:
     usual = int(np.bincount(counts).argmax()) if len(counts) else 0
     place = np.arange(len(step)) - (np.cumsum(counts) - counts)[step]
     some = counts[step] == usual
-    return Places(inside[some], place[some], step[some])
+    return ComputationPlaces(inside[some], place[some], step[some])
 
 
-def slowed(begin: Ints, end: Ints, edges: Ints, traffic: list[Spans]) -> Ints:
+def slowed(begin: Ints, end: Ints, edges: Ints, traffic: list[RankSpans]) -> Ints:
     """(N,) ns by which each gap [begin, end] is longer because messages are moved meanwhile."""
     result = np.zeros(len(begin), dtype=np.int64)
     places = places_of(begin, end, edges) if traffic and len(edges) > 2 else None
     if places is None or len(places.gap) < 2 * FEWEST:
         return result
     since, length = begin[places.gap], (end - begin)[places.gap]
-    usual = _medians(places.place, length)
+    part = _shortest(places.place, length)
     dose = np.zeros(len(since))
     for spans in traffic:
-        np.maximum(dose, spans.covered(since, since + usual) / usual, out=dose)
+        np.maximum(dose, spans.covered(since, since + part) / part, out=dose)
     effect = _effect(places, np.log(length), dose)
     result[places.gap] = length * (1 - np.exp(-effect * dose))
     return result
 
 
-def _medians(place: Ints, length: Ints) -> Ints:
-    """The median length at the place of each."""
+def _shortest(place: Ints, length: Ints) -> Ints:
+    """The first decile of the lengths at the place of each."""
     order = np.lexsort((length, place))
     ordered = place[order]
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     count = np.diff(np.append(first, len(ordered)))
-    result: Ints = length[order][first + count // 2][ordered[first].searchsorted(place)]
+    result: Ints = length[order][first + count // 10][ordered[first].searchsorted(place)]
     return result
 
 
-def _effect(places: Places, logs: Floats, dose: Floats) -> float:
+def _effect(places: ComputationPlaces, logs: Floats, dose: Floats) -> float:
     """Of the dose on the logarithm of the length, within places; 0 if it is not significant."""
     covered = dose > 0.5
     count = np.maximum(np.bincount(places.place), 1)

@@ -23,8 +23,8 @@ OTHERS = 8
 """Ranks of a node that are looked at for each other one, at most: its neighbours."""
 
 
-class Spans(NamedTuple):
-    """Spans of a rank that do not overlap, in order, ns, and their length before each of them."""
+class RankSpans(NamedTuple):
+    """RankSpans of a rank that do not overlap, in order, ns, and their length before each of them."""
 
     begin: Ints
     end: Ints
@@ -43,10 +43,10 @@ class Spans(NamedTuple):
         return result
 
 
-def spans_of(begin: Ints, end: Ints) -> Spans:
-    """Spans in order that do not overlap."""
+def spans_of(begin: Ints, end: Ints) -> RankSpans:
+    """RankSpans in order that do not overlap."""
     length = end - begin
-    return Spans(begin, end, np.cumsum(length) - length)
+    return RankSpans(begin, end, np.cumsum(length) - length)
 
 
 class Surroundings:
@@ -54,8 +54,8 @@ class Surroundings:
 
     def __init__(self, nodes: Mapping[int, int]) -> None:
         self.nodes = nodes
-        self._idle: dict[int, Spans] = {}
-        self._moving: dict[int, Spans] = {}
+        self._idle: dict[int, RankSpans] = {}
+        self._moving: dict[int, RankSpans] = {}
         self.scheduled: dict[int, Scheduled] = {}
 
     def add(self, own: RankCalls, scheduled: Scheduled | None) -> None:
@@ -91,7 +91,7 @@ class Surroundings:
                 result[some] = np.maximum(result[some], scheduled.waited_in(begin[some], end[some]))
         return result
 
-    def traffic(self, rank: int) -> list[Spans]:
+    def traffic(self, rank: int) -> list[RankSpans]:
         """When the other ranks of the node are in calls that move large messages."""
         return [self._moving[other] for other in self._beside(rank) if len(self._moving[other].begin)]
 
