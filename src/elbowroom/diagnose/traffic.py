@@ -17,7 +17,9 @@ from elbowroom.profile.profile import MpiEvents, Profile
 SMALL = 1024
 """Bytes up to which a message costs about as much as an empty one."""
 MANY = 16
-"""So many small messages to one neighbour in a step could be one."""
+"""So many small messages to one neighbour, in a step or in WINDOW, could be fewer."""
+WINDOW = 0.01
+"""Seconds: a loop over small messages is a step of its own where nothing else repeats."""
 _MOVING = (
     f.SEND, f.RECEIVE, f.SENDRECV, f.POSTED_SEND, f.POSTED_RECEIVE, f.COLLECTIVE, f.POSTED_COLLECTIVE,
 )  # fmt: skip
@@ -35,13 +37,14 @@ _TCP = re.compile(
 
 
 class SmallMessages(NamedTuple):
-    """Small messages of the rank that sends most to one neighbour: how many in a step, of how many bytes
-    (median); `share`: of the time of all calls with messages that their calls take, all ranks.
+    """Small messages of the rank that sends most to one neighbour: how many in a step, or in WINDOW where a
+    step is shorter, of how many bytes (median); `share`: of the time of all calls with messages that their
+    calls take, all ranks.
     """
 
     rank: int
     peer: int
-    per_step: float
+    number: float
     bytes: int
     share: float
     call: str
@@ -59,7 +62,7 @@ def small_messages(profile: Profile, account: Account) -> SmallMessages | None:
         return_counts=True,
     )  # fmt: skip
     most = int(counts.argmax())
-    count = float(counts[most] / max(account.count, 1))
+    count = float(counts[most] / max(account.count, 1)) * max(1.0, WINDOW / max(account.step_s, 1e-9))
     if count < MANY:
         return None
     length = (events.end - events.begin).astype(np.float64)
@@ -68,7 +71,7 @@ def small_messages(profile: Profile, account: Account) -> SmallMessages | None:
     return SmallMessages(
         rank=int(pairs[most][0]),
         peer=int(pairs[most][1]),
-        per_step=count,
+        number=count,
         bytes=int(np.median(events.bytes[own])),
         share=float(length[tiny].sum() / max(length[moving].sum(), 1.0)),
         call=events.names[int(np.bincount(events.call[own]).argmax())],
