@@ -1,4 +1,4 @@
-// json-events [--perfetto] FILE: the events of a trace in JSON, or in Perfetto's protobuf, as columns on stdout
+// json-events [--perfetto] FILE|-: the events of a trace in JSON, or in Perfetto's protobuf, as columns on stdout
 // (reader.hpp), for `elbowroom trace overlap`.
 //
 // Exit 0 done, 1 failed (a sentence on stderr), 2 usage, 4 declined: elbowroom's own reader says what is wrong with it.

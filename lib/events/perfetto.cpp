@@ -134,10 +134,8 @@ void PerfettoReader::run() {
     }
   } catch (const protozero::exception&) {
     doubt = "ends early, or is damaged";
-  } catch (const Declined&) {
-    doubt = "ends early (the compressed data is cut or damaged)";
   }
-  close(doubt);
+  close(source_.doubt().empty() ? doubt : source_.doubt());
 }
 
 void PerfettoReader::packet(std::string_view data) {

@@ -1,5 +1,6 @@
 #include "events/reader.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <regex>
 
@@ -200,8 +201,9 @@ bool Reader::take_window() {
     if (place == 0) {
       break;
     }
-    if (parse(place + 1)) {
+    if (parse(place + 1) || (tries == kTries && replace_words(buffer_.size()) && parse(place + 1))) {
       commit();
+      begun_ = true;
       const std::size_t rest = buffer_.find_first_not_of(kSpace, place + 1);
       buffer_.replace(0, rest == std::string::npos ? buffer_.size() : rest, "[");
       return true;
@@ -211,12 +213,68 @@ bool Reader::take_window() {
     return true;
   }
   const std::size_t end = array_end(buffer_);
-  if (end == 0 || !parse(end)) {
+  if (end != 0 && (parse(end) || (replace_words(end) && parse(end)))) {
+    commit();
+    tail_ = buffer_.substr(end);
+    return false;
+  }
+  if (!begun_) {
     throw Declined("ends early, or is damaged");
   }
-  commit();
-  tail_ = buffer_.substr(end);
+  const std::size_t lost = buffer_.size() - take_until_damage();
+  doubt_ = !source_.doubt().empty() ? source_.doubt() : more || lost > kLook ? "is damaged" : "ends early";
   return false;
+}
+
+// NaN and Infinity, which are no JSON, become texts: what they are of has no number. Whether there were some.
+bool Reader::replace_words(std::size_t length) {
+  bool found = false;
+  for (std::size_t at = 0; at < length; ++at) {
+    if (buffer_[at] == '"') {
+      for (++at; at < length && buffer_[at] != '"'; ++at) {
+        at += buffer_[at] == '\\';
+      }
+      continue;
+    }
+    for (const std::string_view word : {"NaN", "-NaN", "Infinity", "-Infinity"}) {
+      if (buffer_[at] == word[0] && buffer_.compare(at, word.size(), word) == 0) {
+        buffer_.replace(at, word.size(), "\"\"" + std::string(word.size() - 2, ' '));
+        found = true;
+        break;
+      }
+    }
+  }
+  return found;
+}
+
+// Commits the events in front of the first one that cannot be read: the longest beginning that can be. Its length.
+std::size_t Reader::take_until_damage() {
+  std::vector<std::size_t> places;  // behind the } of an event, or of an object inside one
+  for (std::size_t at = buffer_.find('}'); at != std::string::npos; at = buffer_.find('}', at + 1)) {
+    const std::size_t next = buffer_.find_first_not_of(kSpace, at + 1);
+    if (next == std::string::npos || buffer_[next] == '{') {
+      places.push_back(at + 1);
+    }
+  }
+  std::size_t good = 0, bad = places.size();
+  while (good < bad) {
+    const std::size_t middle = good + (bad - good) / 2;
+    // A cut inside an event says nothing: one of the next ones is between two.
+    std::size_t last = middle;
+    while (last < std::min(bad, middle + kTries) && !parse(places[last])) {
+      ++last;
+    }
+    if (last < std::min(bad, middle + kTries)) {
+      good = last + 1;
+    } else {
+      bad = middle;
+    }
+  }
+  if (good == 0 || !parse(places[good - 1])) {
+    return 0;
+  }
+  commit();
+  return places[good - 1];
 }
 
 // Reads the window's first `length` bytes into `window_`; false if they are no array of events.
@@ -251,7 +309,7 @@ bool Reader::parse(std::size_t length) {
 
 RawEvent Reader::event(ondemand::object object) {
   RawEvent event;
-  std::string_view name, category, process, thread;
+  std::string_view name, category, process, thread, id, scope;
   Arguments arguments;
   for (auto field : object) {
     const std::string_view key = field.unescaped_key();
@@ -267,6 +325,10 @@ RawEvent Reader::event(ondemand::object object) {
       process = text_of(value);
     } else if (key == "tid") {
       thread = text_of(value);
+    } else if (key == "id" || key == "id2") {
+      id = text_of(value);
+    } else if (key == "scope") {
+      scope = text_of(value);
     } else if (key == "ts") {
       event.has_start = has_number(value, event.start);
     } else if (key == "dur") {
@@ -288,12 +350,18 @@ RawEvent Reader::event(ondemand::object object) {
     }
     return event;
   }
+  // Asynchronous events belong together by their id, and may overlap on their thread.
+  const bool asynchronous = event.phase == 'b' || event.phase == 'e';
+  if (asynchronous) {
+    event.phase = event.phase == 'b' ? 'B' : 'E';
+  }
   if (event.phase != 'X' && event.phase != 'B' && event.phase != 'E') {
     return event;
   }
   thread = otherwise(thread, "0");
   if (event.phase != 'X') {
-    event.thread = threads_[joined(process, thread)];
+    event.thread =
+        threads_[asynchronous ? joined(process, category, otherwise(id, "null"), scope, "b") : joined(process, thread)];
   }
   if (event.phase != 'E') {
     const bool shaped = category == "\"cpu_op\"";
@@ -308,7 +376,7 @@ RawEvent Reader::event(ondemand::object object) {
     event.kind = classes_[key_];
     key_.assign("[");
     ((key_ += process) += ',') += thread;
-    ((key_ += ',') += otherwise(arguments.stream, "null")) += ']';
+    ((key_ += ',') += otherwise(arguments.stream, "null")) += asynchronous ? ",true]" : "]";
     event.lane = lanes_[key_];
     event.correlation = arguments.correlation;
     event.external = arguments.external;
@@ -337,7 +405,13 @@ void Reader::commit() {
 }
 
 void Reader::close() {
-  while (tail_.size() < kLargestTail && source_.append_to(tail_)) {
+  while (doubt_.empty() && tail_.size() < kLargestTail && source_.append_to(tail_)) {
+  }
+  if (!source_.doubt().empty() && doubt_.empty()) {
+    if (!begun_) {
+      throw Declined(source_.doubt());
+    }
+    doubt_ = source_.doubt();
   }
   if (columns_.size() > 0) {
     columns_.write(out_);
@@ -346,7 +420,7 @@ void Reader::close() {
   const std::string text = "{\"classes\":" + list(classes_.texts()) + ",\"lanes\":" + list(lanes_.texts()) +
                            ",\"metadata\":" + list(metadata_) + ",\"timeless\":" + std::to_string(timeless_) +
                            ",\"waiting\":" + std::to_string(open_.waiting()) + ",\"head\":" + in_quotes(head_) +
-                           ",\"tail\":" + in_quotes(tail_) + "}";
+                           ",\"tail\":" + in_quotes(tail_) + ",\"doubt\":" + in_quotes(doubt_) + "}";
   write_all(out_, text.data(), text.size());
 }
 

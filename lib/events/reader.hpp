@@ -17,14 +17,16 @@ class Reader {
   Reader(Source& source, int out) : source_(source), out_(out) {}
 
   // All events as blocks of columns, a block of none, then one JSON document: the classes and lanes by number, what
-  // metadata say of processes, what stands around the events, and what is left out. Declined where the trace is not
-  // whole or not JSON.
+  // metadata say of processes, what stands around the events, and what is left out. Declined where it is not JSON, or
+  // damaged in its first window; what follows later damage is not read, and the document says so (`doubt`).
   void run();
 
  private:
   void find_events();
   bool take_window();
   bool parse(std::size_t length);
+  bool replace_words(std::size_t length);
+  std::size_t take_until_damage();
   RawEvent event(simdjson::ondemand::object object);
   void commit();
   void close();
@@ -32,7 +34,8 @@ class Reader {
   Source& source_;
   int out_;
   std::string buffer_;  // begins with the [ of the window's array
-  std::string head_, tail_;
+  std::string head_, tail_, doubt_;
+  bool begun_ = false;  // a window was taken
   simdjson::dom::parser checker_;
   simdjson::ondemand::parser parser_;
   Numbering classes_, lanes_, threads_;

@@ -4,17 +4,21 @@
 #include <isa-l/igzip_lib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace elbowroom::events {
 
-Source::Source(const std::string& path) : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+Source::Source(const std::string& path)
+    : file_(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (file_ < 0) {
     throw Declined(path + ": " + std::strerror(errno));
   }
-  std::uint8_t magic[2] = {};
-  compressed_ = ::pread(file_, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+  std::string magic(2, '\0');
+  magic.resize(read(reinterpret_cast<std::uint8_t*>(magic.data()), magic.size()));
+  compressed_ = magic == "\x1f\x8b";
+  first_ = magic;
   if (compressed_) {
     thread_ = std::thread([this] { inflate(); });
   }
@@ -43,9 +47,6 @@ bool Source::append_to(std::string& buffer) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !blocks_.empty() || done_; });
   if (blocks_.empty()) {
-    if (!failure_.empty()) {
-      throw Declined(failure_);
-    }
     return false;
   }
   const std::vector<char> block = std::move(blocks_.front());
@@ -56,8 +57,10 @@ bool Source::append_to(std::string& buffer) {
   return true;
 }
 
-std::size_t Source::read(std::uint8_t* to, std::size_t size) const {
-  std::size_t count = 0;
+std::size_t Source::read(std::uint8_t* to, std::size_t size) {
+  std::size_t count = std::min(size, first_.size());
+  std::memcpy(to, first_.data(), count);
+  first_.erase(0, count);
   while (count < size) {
     const ssize_t got = ::read(file_, to + count, size - count);
     if (got < 0 && errno != EINTR) {
@@ -120,7 +123,7 @@ void Source::inflate_members() {
       state.avail_out = out_size;
     }
     if (isal_inflate(&state) != ISAL_DECOMP_OK) {
-      throw Declined("the compressed data are damaged");
+      throw Declined("is damaged (the compressed data cannot be read)");
     }
     if (state.avail_out == 0) {
       if (!hand_over(std::move(block), kBlock)) {
@@ -132,7 +135,7 @@ void Source::inflate_members() {
     }
   }
   if (state.block_state != ISAL_BLOCK_FINISH) {
-    throw Declined("the compressed data are cut");
+    throw Declined("ends early (the compressed data is cut)");
   }
   hand_over(std::move(block), kBlock - state.avail_out);
 }

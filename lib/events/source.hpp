@@ -27,8 +27,11 @@ class Source {
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
-  // Appends the next block; false at the end. Declined where the compressed data are damaged or cut.
+  // Appends the next block; false at the end.
   bool append_to(std::string& buffer);
+
+  // Why the bytes end early, after the last block; empty: they do not.
+  const std::string& doubt() const { return failure_; }
 
  private:
   static constexpr std::size_t kWaiting = 4;  // blocks that the thread is ahead, at most
@@ -36,9 +39,10 @@ class Source {
   void inflate();
   void inflate_members();
   bool hand_over(std::vector<char>&& block, std::size_t size);
-  std::size_t read(std::uint8_t* to, std::size_t size) const;
+  std::size_t read(std::uint8_t* to, std::size_t size);
 
   int file_ = -1;
+  std::string first_;  // bytes that were read to recognise the file, which may be a pipe
   bool compressed_ = false;
   std::thread thread_;
   std::mutex mutex_;

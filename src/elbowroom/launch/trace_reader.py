@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes.util
+import errno
 import fcntl
 import json
 import os
@@ -16,12 +17,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
@@ -32,9 +33,6 @@ from elbowroom.progress import Progress
 from elbowroom.quantities import plural
 from elbowroom.trace.documents import Stat, TraceCheck, decode
 from elbowroom.trace.overlap import otf2_library
-
-if TYPE_CHECKING:
-    from elbowroom.trace.overlap.events import FastReader
 
 DOUBTFUL = 3
 """Exit code of trace-reader: done, but times are not to be trusted."""
@@ -429,29 +427,81 @@ def otf2_library_name() -> str:
     )
 
 
-def json_reader(path: Path) -> FastReader | None:
-    """What reads a large trace in JSON; None for a smaller one, which is read before the program is built,
-    and where it cannot be built.
+class EventsReader(NamedTuple):
+    """The program that reads a trace into columns (lib/events), and its options."""
+
+    program: Path
+    options: tuple[str, ...] = ()
+
+    @contextmanager
+    def start(self, path: Path) -> Iterator[Callable[[], IO[bytes]]]:
+        """Starts it; the function waits for it and gives the file, on disk, that it wrote; an empty one where
+        it declined the trace. A pipe is read as its standard input. MachineError where the disk is full.
+        """
+        source: Any = subprocess.DEVNULL
+        with contextlib.ExitStack() as open_:
+            if not path.is_file():
+                source, path = open_.enter_context(open(path, "rb")), Path("-")
+            out = open_.enter_context(tempfile.TemporaryFile(prefix="elbowroom-events-"))
+            words = [str(self.program), *self.options, str(path)]
+            process = processes.start(
+                words, field="json-events", hint="try again", stdin=source, stdout=out, stderr=subprocess.PIPE
+            )
+            open_.callback(_stop, process)
+
+            def wait() -> IO[bytes]:
+                _, errors = process.communicate()
+                if process.returncode == 1 and os.strerror(errno.ENOSPC).encode() in errors:
+                    raise MachineError(
+                        "has no space for the events of the trace, 40 bytes each",
+                        field="TMPDIR",
+                        value=tempfile.gettempdir(),
+                        hint="name a larger folder",
+                    )
+                out.seek(0)
+                return out
+
+            yield wait
+
+    @contextmanager
+    def __call__(self, path: Path) -> Iterator[IO[bytes]]:
+        """What it writes."""
+        with self.start(path) as wait:
+            yield wait()
+
+
+def json_reader(*paths: Path) -> EventsReader | None:
+    """What reads large traces in JSON, or a pipe; None for smaller ones, which are read before the program is
+    built, and where it cannot be built.
     """
-    packed = path.suffix == ".gz"
-    if path.stat().st_size * (PACKED if packed else 1) < LARGE_JSON:
+    size = sum(_size_of(path) for path in paths)
+    if size < LARGE_JSON:
         return None
     try:
-        program = build.json_events()
+        return EventsReader(build.json_events())
     except MachineError:
+        if not all(path.is_file() for path in paths):
+            raise
         return None
-    return partial(_events_of, program)
 
 
-def perfetto_reader() -> FastReader:
+def _size_of(path: Path) -> int:
+    """Bytes of JSON, about."""
+    if not path.is_file():
+        return LARGE_JSON
+    return path.stat().st_size * (PACKED if path.suffix == ".gz" else 1)
+
+
+def perfetto_reader() -> EventsReader:
     """What reads traces of Perfetto. MachineError where it cannot be built."""
-    return partial(_events_of, build.json_events(), "--perfetto")
+    return EventsReader(build.json_events(), ("--perfetto",))
 
 
-@contextmanager
-def _events_of(program: Path, *words: str | Path) -> Iterator[IO[bytes]]:
-    with _reading([str(program), *map(str, words)], "json-events") as stream:
-        yield stream
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    assert process.stderr is not None
+    process.stderr.close()
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -32,9 +34,11 @@ from elbowroom.verbs.run_options import out_option
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from elbowroom.launch.trace_reader import EventsReader
     from elbowroom.trace.overlap.document import OverlapComparison, TraceOverlap
-    from elbowroom.trace.overlap.events import Events, FastReader
+    from elbowroom.trace.overlap.events import Events
     from elbowroom.trace.overlap.formats import TraceFile
+    from elbowroom.trace.overlap.long_traces import RawFile
 
 MOST_ROWS = 20
 LETTERS = 21
@@ -99,6 +103,7 @@ class ReportOverlap(Verb):
     def _overlap(self, files: Sequence[str | Path] | str | Path) -> TraceOverlap:
         from elbowroom.trace.overlap.analysis import analyse
         from elbowroom.trace.overlap.formats import joined
+        from elbowroom.trace.overlap.long_traces import analyse_long, is_long
         from elbowroom.trace.overlap.recognition import Patterns
 
         names = _names(files)
@@ -114,12 +119,23 @@ class ReportOverlap(Verb):
             with tempfile.TemporaryDirectory(prefix="elbowroom-traces-") as scratch:
                 with Wait("looking for traces"):  # of an archive, unpacking it
                     traces = [one for name in names for one in _traces(Path(name), Path(scratch))]
-                fast = [_fast_reader(one) for one in traces]
                 titles = [one.name for one in traces]
-                with Wait("analysing the trace"):
-                    parts = [_read(one, reader) for one, reader in zip(traces, fast, strict=True)]
-                    events = joined(parts, titles)
-                    return analyse(events, titles, patterns, between_calls=self.between_calls)
+                fast = _fast_readers(traces)
+                with Wait("analysing the trace"), contextlib.ExitStack() as stack:
+                    raw = _raw_files(traces, fast, stack)
+                    known = [one for one in raw if one is not None]
+                    if len(known) == len(raw) and is_long(known):
+                        return analyse_long(
+                            known,
+                            lambda: stack.enter_context(tempfile.TemporaryFile(dir=scratch)),
+                            patterns,
+                            between_calls=self.between_calls,
+                        )
+                    parts = [
+                        _read(trace) if one is None else one.whole()
+                        for trace, one in zip(traces, raw, strict=True)
+                    ]
+                    return analyse(joined(parts, titles), titles, patterns, between_calls=self.between_calls)
         except MemoryError as error:
             raise UsageError(
                 "is larger than memory",
@@ -213,24 +229,57 @@ def _traces(path: Path, scratch: Path) -> list[TraceFile]:
     return traces
 
 
-def _fast_reader(trace: TraceFile) -> FastReader | None:
+def _fast_readers(traces: Sequence[TraceFile]) -> list[EventsReader | None]:
+    """What reads each trace in a program of its own; None: it is read here."""
+    texts = [one.place for one in traces if one.format == "json"]
+    of_json = trace_reader.json_reader(*texts) if texts else None
+    packets = any(one.format == "perfetto" for one in traces)
+    readers = {"json": of_json, "perfetto": trace_reader.perfetto_reader() if packets else None}
+    return [readers.get(one.format) for one in traces]
 
-    if trace.format == "perfetto":
-        return trace_reader.perfetto_reader()
-    return trace_reader.json_reader(trace.place) if trace.format == "json" else None
+
+def _raw_files(
+    traces: Sequence[TraceFile], fast: Sequence[EventsReader | None], stack: contextlib.ExitStack
+) -> list[RawFile | None]:
+    """What those programs write, as many at once as there are cores; None: it is read here. UsageError for
+    what only they can read, and cannot.
+    """
+    from elbowroom.trace.overlap.long_traces import RawFile
+    from elbowroom.trace.overlap.raw_events import RawEvents
+
+    cores = len(os.sched_getaffinity(0))
+    started: list[Callable[[], IO[bytes]] | None] = []
+    result: list[RawFile | None] = []
+    for at, trace in enumerate(traces):
+        first = len(started)
+        for one, reader in zip(traces[first:], fast[first : at + cores], strict=False):
+            started.append(None if reader is None else stack.enter_context(reader.start(one.place)))
+        wait = started[at]
+        if wait is None:
+            result.append(None)
+            continue
+        try:
+            result.append(RawFile(trace.place, trace.name, trace.format, RawEvents(wait())))
+        except EOFError as error:
+            if trace.format == "json" and trace.place.is_file():
+                result.append(None)  # elbowroom's own reader says what is wrong with it
+                continue
+            what = "cannot be read as Perfetto's protobuf"
+            hint = "record it again, or convert it: traceconv json"
+            if trace.format == "json":
+                what, hint = "is not a trace in JSON (nothing else is read from a pipe)", "give it as a file"
+            raise UsageError(what, field="trace", value=trace.name, hint=hint) from error
+    return result
 
 
-def _read(trace: TraceFile, fast: FastReader | None) -> Events:
-    from elbowroom.trace.overlap.chrome import read_json, read_perfetto
+def _read(trace: TraceFile) -> Events:
+    from elbowroom.trace.overlap.chrome import read_json
     from elbowroom.trace.overlap.otf2 import read_otf2
     from elbowroom.trace.overlap.own import read_columns, read_parquet
 
     place = trace.place
     if trace.format == "json":
-        return read_json(place, fast)
-    if trace.format == "perfetto":
-        assert fast is not None
-        return read_perfetto(place, fast)
+        return read_json(place)
     if trace.format == "parquet":
         return read_parquet(place)
     if trace.format == "otf2":

@@ -64,15 +64,22 @@ CONFOUNDED = {
     "faster": "computation would be faster beside communication than alone",
     "placebo": "communication that is moved elsewhere in the step seems to have an effect as well",
 }
+ELSEWHERE = "it does not occur in the part of the trace that was compared"
 TOO_FEW = "its comparisons are too few for an interval"
 
 
 def analyse(
-    events: Events, files: Sequence[str], patterns: Patterns | None = None, *, between_calls: bool = False
+    events: Events,
+    files: Sequence[str],
+    patterns: Patterns | None = None,
+    *,
+    between_calls: bool = False,
+    compared: bool = True,
 ) -> TraceOverlap:
     """The overlap of a trace. `between_calls`: time between two communications of a thread is computation.
+    Not `compared`: a part of a long trace of which only times and the bound are wanted.
 
-    UsageError where the trace has no communication or no computation.
+    UsageError where the trace has no communication or no computation; a part may have one side only.
     """
     if not len(events):
         why = f" ({events.doubts[0]})" if events.doubts else ""
@@ -91,25 +98,27 @@ def analyse(
         of_side(events, recognised.side, cut, side) for side in (COMPUTATION, COMMUNICATION, WAITING)
     )
     counts = _Counts(*count(events, recognised, cut))
-    _check_sides(events, recognised, counts, computing, communicating, files)
+    if compared:
+        _check_sides(events, recognised, counts, computing, communicating, files)
     comp = exposure(events, computing, communicating)
     comm = exposure(events, communicating, computing)
-    steps = find_steps(events, steps_of(events, patterns))
-    if not steps.count:
+    steps = find_steps(events, steps_of(events, patterns) & events.counts)
+    if not steps.count and compared:
         steps = repeated_steps(events, comp)
         if steps.count:
             events = dataclasses.replace(events, notes=(*events.notes, REPEATED.format(steps.count)))
     places, comm_places = (find_places(events, one, steps) for one in (comp, comm))
     times = _times(computing, communicating, waiting)
     own = np.arange(len(events.classes))
-    comp_effect = _compared(events, comp, places, own, by_rank(communicating), steps.count)
+    effect_of = _compared if compared else _not_compared
+    comp_effect = effect_of(events, comp, places, own, by_rank(communicating), steps.count)
     cost = None
     if not comp_effect.reason and comp_effect.effect is not None:
         cost = cost_of(events, comp, own, comp_effect.effect, by_rank(computing), times.ranks)
     most = most_of(events, comp, places.place, by_rank(computing), times.ranks)
     names = _numbers_of_names(events)
     any_kind = dataclasses.replace(comm, main=np.where(comm.main == NONE, NONE, 0))
-    comm_effect = _compared(events, any_kind, comm_places, names, by_rank(computing), steps.count)
+    comm_effect = effect_of(events, any_kind, comm_places, names, by_rank(computing), steps.count)
     comm_cost = None
     if not comm_effect.reason and comm_effect.effect is not None:
         comm_cost = cost_of(
@@ -153,6 +162,10 @@ def _compared(
     if effect is not None and effect.bounded:
         return Slowdowns(effect=effect, reason="")
     return Slowdowns(effect=None, reason=_reason(table, steps))
+
+
+def _not_compared(*_: object) -> Slowdowns:
+    return Slowdowns(effect=None, reason=ELSEWHERE)
 
 
 def _impossible(table: Instances, active: Mapping[int, Spans], tick: float) -> SlowdownEffect | None:
@@ -286,7 +299,7 @@ def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices
         hidden += int(alone.covered(comm[rank].start, comm[rank].end).sum()) if rank in comm else 0
         span += int(every.end[-1] - every.start[0])
         either += every.total
-    count = len(ranks)
+    count = max(len(ranks), 1)
     total = sum(spans.total for spans in comp.values())
     return _SideTimes(
         ranks=ranks,
@@ -321,7 +334,8 @@ def _document(
     steps: int | None,
 ) -> TraceOverlap:
     comp, comm, hidden = times.comp / NS, times.comm / NS, times.hidden / NS
-    shares = _shares(comp, comm, hidden, costs)
+    cost = None if costs.comp is None else costs.comp.cost
+    known = None if cost is None else shares(comp, comm, hidden, cost, costs.comm)
     document = TraceOverlap(
         files=tuple(files),
         format=events.format,
@@ -336,7 +350,7 @@ def _document(
         comm_s=comm,
         together_s=comp + comm - hidden,
         hidden_s=hidden,
-        hidden_share=hidden / comm,
+        hidden_share=hidden / comm if comm else 0.0,
         exposed_s=comm - hidden,
         estimate=answer,
         cost_s=None if answer.cost is None else answer.cost.value,
@@ -345,9 +359,9 @@ def _document(
         cost_at_most_s=costs.most,
         skew_s=costs.skew,
         comm_cost=costs.comm,
-        overlap=None if shares is None else shares.overlap,
-        osu_overlap=None if shares is None else shares.osu_overlap,
-        fraction_of_ideal=None if shares is None else shares.fraction_of_ideal,
+        overlap=None if known is None else known.overlap,
+        osu_overlap=None if known is None else known.osu_overlap,
+        fraction_of_ideal=None if known is None else known.fraction_of_ideal,
         verdict="",
         classes=classes,
         communications=kinds,
@@ -358,13 +372,13 @@ def _document(
     return msgspec.structs.replace(document, verdict=verdict(document))
 
 
-def _shares(comp: float, comm: float, hidden: float, costs: _HidingCosts) -> OverlappedTimes | None:
-    """The times of both sides alone and of both together; None without a cost."""
-    if costs.comp is None:
-        return None
+def shares(
+    comp: float, comm: float, hidden: float, cost: Interval, comm_cost: Interval | None
+) -> OverlappedTimes:
+    """The times of both sides alone and of both together, s."""
     return OverlappedTimes(
-        comp=comp - costs.comp.cost.value,
-        comm=comm - (costs.comm.value if costs.comm is not None else 0.0),
+        comp=comp - cost.value,
+        comm=comm - (comm_cost.value if comm_cost is not None else 0.0),
         together=comp + comm - hidden,
     )
 

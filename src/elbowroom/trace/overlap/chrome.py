@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.accelerators import ProcessFacts, backends_of, of_host
 from elbowroom.trace.overlap.categories import STEP, on_device
-from elbowroom.trace.overlap.events import EventClass, Events, FastReader, Floats, Ints, Lane
+from elbowroom.trace.overlap.events import EventClass, Events, FastReader, Flags, Floats, Ints, Lane
 from elbowroom.trace.overlap.json_events import (
     NO_ARGUMENTS,
     EventArguments,
@@ -23,6 +22,7 @@ from elbowroom.trace.overlap.json_events import (
     text_around,
 )
 from elbowroom.trace.overlap.launches import Launches, find_launches
+from elbowroom.trace.overlap.raw_events import RawEvents, Records, pairs_of
 from elbowroom.trace.overlap.tables import STEPS, Columns, Numbering, check_memory, events
 
 US = 1000.0
@@ -39,10 +39,9 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
     read here.
     """
     if fast is not None:
-        whole = EventTable()
         with fast(path) as stream, suppress(EOFError):  # it declined the file, or was ended
-            about, doubt = whole.add_columns(stream)
-            return whole.events(path, about, doubt)
+            raw = RawEvents(stream)
+            return events_of(path, raw.whole(), raw.header)
     trace = JsonTrace(path)
     table = EventTable()
     for block in trace.blocks():
@@ -50,20 +49,13 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
     return table.events(path, trace.about, trace.doubt)
 
 
-def read_perfetto(path: Path, fast: FastReader) -> Events:
-    """The slices of a trace in Perfetto's protobuf, as json-events reads them. UsageError where it cannot."""
+def events_of(
+    path: Path, records: Records, header: dict[str, Any], pairs: Ints | None = None, *, format: str = "json"
+) -> Events:
+    """What json-events wrote of a file; of a part of it, with the `pairs` of class and lane of the file."""
     table = EventTable()
-    try:
-        with fast(path) as stream:
-            about, doubt = table.add_columns(stream)
-    except EOFError as error:
-        raise UsageError(
-            "cannot be read as Perfetto's protobuf",
-            field="trace",
-            value=str(path),
-            hint="record it again, or convert it: traceconv json",
-        ) from error
-    return dataclasses.replace(table.events(path, about, doubt), format="perfetto")
+    about, doubt = table.add_columns(records, header, pairs_of(records) if pairs is None else pairs)
+    return dataclasses.replace(table.events(path, about, doubt), format=format)
 
 
 class _Groups(dict[Any, bool | None]):
@@ -80,15 +72,16 @@ class EventTable:
     def __init__(self) -> None:
         # (name, category, detail, collective, on a device, or its process that decides)
         self.classes = Numbering()
-        self.lanes = Numbering()  # (on a device or None, process, stream or thread)
+        self.lanes = Numbering()  # (on a device or None, process, stream or thread, whether asynchronous)
         self.groups = _Groups()
         self.kind, self.lane, self.correlation, self.external = Columns(), Columns(), Columns(), Columns()
         self.start: list[Floats] = []
         self.duration: list[Floats] = []
-        self.open: dict[tuple[Any, Any], list[JsonEvent]] = {}
+        self.open: dict[tuple[Any, ...], list[JsonEvent]] = {}
         self.facts = ProcessFacts()
         self.timeless = 0
         self.unended = 0
+        self.continued: Flags | None = None
 
     def add(self, block: list[JsonEvent]) -> None:
         """Adds the events of a block."""
@@ -140,17 +133,20 @@ class EventTable:
                 if more.stream is not None:
                     row = more.stream
             add_kind(classes[key])
-            add_place(lanes[group, event.pid, row])
+            add_place(lanes[group, event.pid, row, event.ph == "b"])
         return kinds, places
 
     def _paired(self, block: Any) -> list[JsonEvent]:
         """Begins and ends as one event; what metadata say of processes is kept."""
         whole = []
         for event in block:
-            key = (_hashable(event.pid), _hashable(event.tid))
-            if event.ph == "B":
+            key: tuple[Any, ...] = (_hashable(event.pid), _hashable(event.tid))
+            if event.ph in ("b", "e"):  # asynchronous: they belong together by their id
+                number = event.id if event.id2 is None else event.id2
+                key = (key[0], *map(_hashable, (event.cat, number, event.scope)), "b")
+            if event.ph in ("B", "b"):
                 self.open.setdefault(key, []).append(event)
-            elif event.ph == "E":
+            elif event.ph in ("E", "e"):
                 if self.open.get(key):
                     begin = self.open[key].pop()
                     start, end = _number(begin.ts), _number(event.ts)
@@ -161,41 +157,35 @@ class EventTable:
                 self.facts.add(key[0], event.name, event.args)
         return whole
 
-    def add_columns(self, stream: IO[bytes]) -> tuple[dict[str, Any], str]:
-        """Adds what json-events wrote (lib/events/reader.hpp), and gives what stands around the events, and
-        why they are not whole (may be empty). EOFError if that ends early.
+    def add_columns(
+        self, records: Records, header: dict[str, Any], pairs: Ints
+    ) -> tuple[dict[str, Any], str]:
+        """Adds what json-events wrote (raw_events.py), and gives what stands around the events, and why they
+        are not whole (may be empty). `pairs`: all classes and lanes that the file has together.
         """
-        kinds, lanes = list[Ints](), list[Ints]()
-        while count := int.from_bytes(stream.read(4), "little"):
-            check_memory(len(self.correlation) + count)
-            kinds.append(_column(stream, count, np.int32).astype(np.int64))
-            lanes.append(_column(stream, count, np.int32).astype(np.int64))
-            self.start.append(_column(stream, count, np.float64))
-            self.duration.append(_column(stream, count, np.float64))
-            self.correlation.add(_column(stream, count, np.int64))
-            self.external.add(_column(stream, count, np.int64))
-        try:
-            header = json.loads(stream.read().decode("utf-8", "replace"))
-        except ValueError as error:
-            raise EOFError from error
-        raw_kind = np.concatenate(kinds) if kinds else np.zeros(0, dtype=np.int64)
-        raw_lane = np.concatenate(lanes) if lanes else np.zeros(0, dtype=np.int64)
+        check_memory(len(records))
+        for name, column in (("correlation", self.correlation), ("external", self.external)):
+            column.add(records[name])
+        self.start.append(records["start"].copy())
+        self.duration.append(records["duration"].copy())
+        self.continued = records["continued"].copy() if records["continued"].any() else None
+        raw_kind = records["kind"].astype(np.int64)
+        raw_lane = records["lane"].astype(np.int64)
         kind = np.zeros(len(header["classes"]), dtype=np.int64)
         group = np.zeros(len(header["classes"]), dtype=np.int64)
-        for at in _in_order(raw_kind):
+        for at in _in_order(pairs[0]):
             key, group[at] = self._class_key(header["classes"][at])
             kind[at] = self.classes[key]
         self.kind.add(kind[raw_kind])
         # A lane is of one group of events: of the host, of a device, or of what its process decides.
         raw_lane += len(header["lanes"]) * group[raw_kind]
+        places = pairs[1] + len(header["lanes"]) * group[pairs[0]]
         lane = np.zeros(len(_GROUPS) * len(header["lanes"]), dtype=np.int64)
-        for at in _in_order(raw_lane):
-            which, (process, thread, stream_) = (
-                _GROUPS[at // len(header["lanes"])],
-                header["lanes"][at % len(header["lanes"])],
-            )
+        for at in _in_order(places):
+            which = _GROUPS[at // len(header["lanes"])]
+            process, thread, stream_, *more = header["lanes"][at % len(header["lanes"])]
             row = thread if which is False or stream_ is None else stream_
-            lane[at] = self.lanes[which, _hashable(process), _hashable(row)]
+            lane[at] = self.lanes[which, _hashable(process), _hashable(row), bool(more)]
         self.lane.add(lane[raw_lane])
         for process, fact, name, labels, place in header["metadata"]:
             self.facts.add(
@@ -235,7 +225,7 @@ class EventTable:
         origin = float(start[usable].min()) if usable.any() else 0.0
         began = np.round((start - origin) * US).astype(np.int64)
         lasted = np.where(usable, np.round(np.where(usable, duration, 0.0) * US), 0).astype(np.int64)
-        on_devices = [self._on_device(group, process) for group, process, _ in self.lanes]
+        on_devices = [self._on_device(group, process) for group, process, *_ in self.lanes]
         classes, kind, note = self._classes(about, device=any(on_devices))
         lane = self.lane.whole()
         launches = find_launches(
@@ -254,6 +244,7 @@ class EventTable:
             duration=lasted,
             launched=launches.operation,
             issued=launches.issued,
+            continued=self.continued,
             job=_job(about),
             multiprocessors=_multiprocessors(about),
             doubts=(f"{path.name} {doubt}: the events before that are analysed",) if doubt else (),
@@ -297,7 +288,7 @@ class EventTable:
         """One rank for the file where it states its rank or has one device; otherwise one for each device,
         with the process that launches for it alone; for each process where there is no device.
         """
-        owners = [process for _, process, _ in self.lanes]
+        owners = [process for _, process, *_ in self.lanes]
         devices = {one for one, on in zip(owners, on_devices, strict=True) if on}
         stated = about.get("distributedInfo")
         rank = stated.get("rank") if isinstance(stated, dict) else None
@@ -307,22 +298,15 @@ class EventTable:
         titles = self.facts.titles(devices or owners, "device" if devices else "process")
         ranks = Numbering()
         lanes = []
-        for (_, process, row), on in zip(self.lanes, on_devices, strict=True):
+        for (_, process, row, free), on in zip(self.lanes, on_devices, strict=True):
             if whole:
                 name = own
             elif on or not devices:
                 name = titles[process]
             else:
                 name = titles.get(served.get(process), f"host {process}")
-            lanes.append(Lane(rank=ranks[name], name=str(row), device=on))
+            lanes.append(Lane(rank=ranks[name], name=str(row), device=on or free))
         return list(ranks), lanes
-
-
-def _column(stream: IO[bytes], count: int, kind: type[Any]) -> Any:
-    data = stream.read(count * np.dtype(kind).itemsize)
-    if len(data) < count * np.dtype(kind).itemsize:
-        raise EOFError
-    return np.frombuffer(data, dtype=kind)
 
 
 def _in_order(numbers: Ints) -> list[int]:

@@ -32,6 +32,7 @@ def count(
     """The operations of each kind and their time without what is nested in them, in all. An operation inside
     another one of a kind of communication on its thread is not counted again.
     """
+    counts = events.counts
     own: Floats = np.bincount(cut.owner, (cut.end - cut.start).astype(float), len(events)).astype(np.float64)
     counted, left = [], []
     for name, side in KINDS.items():
@@ -41,12 +42,12 @@ def count(
         seconds = float(own[chosen].sum()) / NS
         if side in (OTHER, WAITING):
             left.append(
-                LeftOut(kind=name, operations=int(chosen.sum()), seconds=seconds,
+                LeftOut(kind=name, operations=int((chosen & counts).sum()), seconds=seconds,
                         names=_names(events, chosen, own, categories=name == "unknown"))
             )  # fmt: skip
         else:
             outer = chosen if name == "computation" else _outermost(events, recognised, chosen)
-            counted.append(Counted(kind=name, operations=int(outer.sum()), seconds=seconds))
+            counted.append(Counted(kind=name, operations=int((outer & counts).sum()), seconds=seconds))
     return tuple(counted), tuple(left)
 
 

@@ -60,7 +60,9 @@ class Events:
     any origin, the same for all lanes of a file. `launched`: the class of the host's operation that launched
     an event (NONE: not recorded); `issued`: when the host did that, its begin where that is not recorded.
     `job`: what the files of one job agree on. `multiprocessors`: of a device, where the trace says it.
-    `doubts`: why the trace cannot be trusted; `notes`: what readers of the result must know.
+    `continued`: events that began before this part of a long trace (long_traces.py): their time counts here,
+    and they were counted there; None: there are none. `doubts`: why the trace cannot be trusted; `notes`:
+    what readers of the result must know.
     """
 
     format: str
@@ -75,11 +77,17 @@ class Events:
     issued: Ints
     job: str = ""
     multiprocessors: int | None = None
+    continued: Flags | None = None
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    @property
+    def counts(self) -> Flags:
+        """Whether each event is counted: it began in this part of the trace."""
+        return np.ones(len(self), dtype=bool) if self.continued is None else ~self.continued
 
     @property
     def end(self) -> Ints:

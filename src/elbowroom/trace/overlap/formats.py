@@ -20,6 +20,7 @@ from elbowroom.trace.overlap.events import NONE, EventClass, Events, Lane
 from elbowroom.trace.overlap.tables import Numbering
 
 ANCHOR = ".otf2"
+STDIN = "-"
 _OWN = ("rank-*.jsonl", "job-*/rank-*.jsonl")
 _MOST_FILES = 100_000
 """In a folder or an archive: more is not a folder of traces."""
@@ -37,8 +38,12 @@ def traces_in(path: Path, scratch: Path) -> list[TraceFile]:
     """The traces that a file, a folder or a tar archive holds, one for each rank; archives are unpacked into
     `scratch`. UsageError where there is none.
     """
+    if str(path) == STDIN:
+        path = Path("/dev/stdin")
     try:
         mode = path.stat().st_mode
+        if stat.S_ISFIFO(mode):  # read once, by json-events; nothing is known of it before
+            return [TraceFile("json", path, str(path))]
         if stat.S_ISDIR(mode):
             return _of_folder(path, str(path))
         if not stat.S_ISREG(mode):
@@ -231,6 +236,9 @@ def joined(parts: Sequence[Events], files: Sequence[str]) -> Events:
         duration=whole["duration"],
         launched=whole["launched"].astype(np.int32),
         issued=whole["issued"],
+        continued=None
+        if all(part.continued is None for part in parts)
+        else np.concatenate([~part.counts for part in parts]),
         multiprocessors=next((one.multiprocessors for one in parts if one.multiprocessors), None),
         doubts=tuple(dict.fromkeys(text for part in parts for text in part.doubts)),
         notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),

@@ -40,5 +40,8 @@ def with_gaps(events: Events, communicates: Flags) -> Events:
         duration=np.concatenate([events.duration, events.start[calls[gap + 1]] - reach[gap]]),
         issued=np.concatenate([events.issued, reach[gap]]),
         launched=np.concatenate([events.launched, np.full(len(gap), NONE, dtype=np.int32)]),
+        continued=None
+        if events.continued is None
+        else np.concatenate([events.continued, np.zeros(len(gap), dtype=bool)]),
         notes=(*events.notes, NOTE),
     )

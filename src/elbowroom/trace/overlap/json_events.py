@@ -58,6 +58,9 @@ class JsonEvent(msgspec.Struct, gc=False):
     tid: Any = 0
     ts: float | str | None = None
     dur: float | str | None = None
+    id: Any = None
+    id2: Any = None
+    scope: Any = None
     args: EventArguments | str | int | float | list[Any] | None = None
 
 
@@ -252,7 +255,7 @@ def _event(value: Any) -> JsonEvent | None:
     try:
         # Without what is no number (NaN) or of another type.
         known = (
-            {name: value.get(name) for name in ("ph", "name", "cat", "pid", "tid")}
+            {name: value.get(name) for name in ("ph", "name", "cat", "pid", "tid", "id", "id2", "scope")}
             if isinstance(value, dict)
             else {}
         )

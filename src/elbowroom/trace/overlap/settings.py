@@ -32,23 +32,25 @@ def settings_of(events: Events, comm: Exposure, answer: Estimate) -> tuple[NextS
     held = _held(events, comm)
     if not held:
         why = UNKNOWN if answer.grade != "nothing hidden" else "no communication is hidden"
+        why = f"{why}. {gain(answer)}"
         return tuple(
             NextSetting(program=program, name=name, why=why)
             for program, name in ((ENVIRONMENT, "NCCL_MAX_CTAS"), (GREEN_CONTEXT, "num_sms"))
         )
     most = max(held.values())
-    gain = _gain(answer)
+    costs = gain(answer)
     fewer = max(most // 2, 1)
     steps = [
         NextSetting(program=ENVIRONMENT, name="NCCL_MAX_CTAS", value=fewer,
                 why=f"collectives hold up to {most} channels while they are hidden; half of them is the next "
-                f"value to try. {gain}"),
+                f"value to try. {costs}"),
         NextSetting(program=ENVIRONMENT, name="NCCL_CTA_POLICY", value=1,
-                why="from NCCL 2.27 on, the policy `efficiency` lets NCCL use as few channels as it needs"),
+                why="from NCCL 2.27 on, the policy `efficiency` lets NCCL use as few channels as it needs; "
+                f"here up to {most}. {costs}"),
     ]  # fmt: skip
     for kind, channels in held.items():
         if (row := _tuner_row(kind, max(channels // 2, 1))) is not None:
-            why = f"{kind} holds {channels} channels while it is hidden"
+            why = f"{kind} holds {channels} channels while it is hidden. {costs}"
             steps.append(NextSetting(program=TUNER, name=row, value=max(channels // 2, 1), why=why))
     sms = events.multiprocessors
     why = "the trace does not say how many SMs the device has"
@@ -57,7 +59,7 @@ def settings_of(events: Events, comm: Exposure, answer: Estimate) -> tuple[NextS
             f"{most} of {sms} SMs are held while communication is hidden; kernels that fill all wait for them"
         )
     left = None if sms is None or sms <= most else sms - most
-    return (*steps, NextSetting(program=GREEN_CONTEXT, name="num_sms", value=left, why=why))
+    return (*steps, NextSetting(program=GREEN_CONTEXT, name="num_sms", value=left, why=f"{why}. {costs}"))
 
 
 def environment_text(settings: Sequence[NextSetting], source: str) -> str:
@@ -117,9 +119,12 @@ def _tuner_row(kind: str, channels: int) -> str | None:
     return f"{collective},0,{LARGEST},{algorithm},{protocol},{channels},-1,-1,-1,-1"
 
 
-def _gain(answer: Estimate) -> str:
+def gain(answer: Estimate) -> str:
+    """What hiding costs, and so what a setting can gain at most, in a sentence without its full stop."""
+    if answer.grade == "nothing hidden":
+        return "Nothing is hidden in this trace, so there is nothing to gain"
     if answer.cost is None:
-        return f"Hiding costs at most {answer.at_most_s:.3g} s in this trace"
+        return f"Hiding costs at most {answer.at_most_s:.3g} s in this trace, and the trace does not say more"
     cost: Interval = answer.cost
     bounds = f"{cost.value:.3g} s ({cost.low:.3g} to {cost.high:.3g})"
     return f"Hiding costs {bounds} in this trace; no more can be gained"

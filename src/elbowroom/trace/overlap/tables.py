@@ -11,7 +11,7 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.categories import STEP, on_device
-from elbowroom.trace.overlap.events import NONE, EventClass, Events, Ints, Lane
+from elbowroom.trace.overlap.events import NONE, EventClass, Events, Flags, Ints, Lane
 
 STEPS = re.compile(r"(ProfilerStep#|(train(ing)?[ _]?)?(step|iter(ation)?)[ _#:]*)\d+$", re.IGNORECASE)
 """Names of steps."""
@@ -84,6 +84,7 @@ def events(
     duration: Ints,
     launched: Ints | None = None,
     issued: Ints | None = None,
+    continued: Flags | None = None,
     **more: Any,
 ) -> Events:
     """The columns, without events that have no duration. Classes that are named as a step are steps."""
@@ -103,6 +104,7 @@ def events(
             else launched[there].astype(np.int32)
         ),
         issued=start[there] if issued is None else issued[there],
+        continued=None if continued is None else continued[there],
         **more,
     )
 

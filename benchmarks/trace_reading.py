@@ -1,0 +1,194 @@
+"""`elbowroom trace overlap`: how fast traces are read, from the file to tables of instances, and in how much
+memory.
+
+python benchmarks/trace_reading.py [--mb 400] [--pipe 20GB] [--otf2-events 5000000] [--json]
+
+Generated traces in Kineto's JSON (benchmarks/generated_trace.py), plain and gz, on one core; eight files of
+50 MB on two; a trace of --pipe bytes through a pipe; and, where libotf2 is, an OTF2 archive that otf2_writer
+makes. MB are those of uncompressed JSON. Exit code 1 if a bar is missed: plain 200 MB/s, gz 120 MB/s, eight
+ranks 10 s, OTF2 5e6 events/s; 300 MB of memory to read and 600 MB in all, at any size.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from command import Command, status
+from generated_trace import blocks
+
+ROOT = Path(__file__).parents[1]
+sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
+
+from elbowroom.quantities import parse_size  # noqa: E402
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """What is measured, in which unit, and what it must reach: at least, or at most."""
+
+    name: str
+    unit: str
+    bound: float
+    least: bool
+
+    def reached(self, value: float) -> bool:
+        """Whether a value does."""
+        return value >= self.bound if self.least else value <= self.bound
+
+
+BARS = (
+    Bar("plain JSON", "MB/s", 200, True),
+    Bar("gz", "MB/s", 120, True),
+    Bar("memory to read", "MB", 300, False),
+    Bar("memory in all", "MB", 600, False),
+    Bar("8 ranks of 50 MB on two cores", "s", 10, False),
+    Bar("OTF2", "events/s", 5e6, True),
+    Bar("memory in all, pipe", "MB", 600, False),
+)
+RANKS = 8
+
+
+def write(path: Path, size: int, rank: int = 0, ranks: int = 1) -> int:
+    """Writes a trace, plain or gz as its name ends; the bytes of JSON."""
+    written = 0
+    with gzip.open(path, "wb", compresslevel=6) if path.suffix == ".gz" else open(path, "wb") as file:
+        for block in blocks(size, rank, ranks):
+            written += file.write(block)
+    return written
+
+
+def read_only(files: Sequence[str]) -> dict[str, float]:
+    """In this process: from files to tables of instances, and the peaks of memory of it and its programs."""
+    from elbowroom.trace.overlap import analysis
+    from elbowroom.verbs.trace_overlap import ReportOverlap
+
+    # The estimate is what follows the tables; its time is not that of reading.
+    analysis._compared = analysis._not_compared
+    begun = time.perf_counter()
+    ReportOverlap(files=files).do()
+    return {"s": time.perf_counter() - begun} | memory()
+
+
+def whole(files: Sequence[str]) -> dict[str, float]:
+    """In this process: all of `trace overlap`."""
+    from elbowroom import api
+
+    begun = time.perf_counter()
+    found = api.trace_overlap(files)
+    return {"s": time.perf_counter() - begun, "events": found.events} | memory()
+
+
+def memory() -> dict[str, float]:
+    """Peaks so far of this process, and of the largest one that it started, MB."""
+    own, started = (
+        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return {"own_mb": own / 1e3, "program_mb": started / 1e3}
+
+
+def apart(
+    what: Callable[..., Any], files: Sequence[str | Path], cores: int, feed: int = 0
+) -> dict[str, float]:
+    """`what` in a process of its own, on so many cores; its standard input is a generated trace of `feed`
+    bytes.
+    """
+    here = sorted(os.sched_getaffinity(0))[:cores]
+    words = [sys.executable, __file__, "--inside", what.__name__, *map(str, files)]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{os.environ.get('PYTHONPATH', '')}"}
+    source = None
+    if feed:
+        writer = subprocess.Popen(
+            [sys.executable, str(ROOT / "benchmarks" / "generated_trace.py"), str(feed)],
+            stdout=subprocess.PIPE,
+        )
+        source = writer.stdout
+    done = subprocess.run(
+        words, stdin=source, stdout=subprocess.PIPE, check=True, env=environment,
+        preexec_fn=lambda: os.sched_setaffinity(0, here),
+    )  # fmt: skip
+    if feed:
+        assert source is not None
+        source.close()
+        writer.wait()
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
+
+
+def of_json(folder: Path, size: int) -> dict[str, float]:
+    """Speeds and memory of one trace and of eight."""
+    plain, packed = folder / "trace.json", folder / "trace.json.gz"
+    bytes_ = write(plain, size)
+    write(packed, size)
+    values = {}
+    reading = apart(read_only, [plain], 1)
+    values["plain JSON"] = bytes_ / 1e6 / reading["s"]
+    values["gz"] = bytes_ / 1e6 / apart(read_only, [packed], 2)["s"]
+    values["memory to read"] = max(reading["own_mb"], reading["program_mb"])
+    every = apart(whole, [plain], 1)
+    values["memory in all"] = every["own_mb"] + every["program_mb"]
+    plain.unlink(), packed.unlink()
+    ranks = [folder / f"rank-{rank}.json" for rank in range(RANKS)]
+    for rank, path in enumerate(ranks):
+        write(path, size // RANKS, rank, RANKS)
+    values["8 ranks of 50 MB on two cores"] = apart(read_only, ranks, 2)["s"]
+    return values
+
+
+def of_pipe(size: int) -> tuple[float, float]:
+    """Memory, MB, and time, s, of all of `trace overlap` on a trace of so many bytes that comes by a pipe."""
+    found = apart(whole, ["-"], 2, feed=size)
+    return found["own_mb"] + found["program_mb"], found["s"]
+
+
+def of_otf2(folder: Path, count: int) -> float | None:
+    """Events/s of an archive with about so many; None where libotf2 or a compiler is missing."""
+    from otf2_archive import write_archive
+
+    archive = write_archive(folder / "archive", count)
+    return None if archive is None else count / apart(read_only, [archive], 1)["s"]
+
+
+def main() -> int:
+    """Runs all, and says which bars are missed."""
+    parser = Command(__doc__, smoke="--mb 2 --pipe 2MB --otf2-events 4000")
+    parser.add_argument("--mb", type=int, default=400, help="MB of JSON, of one trace and of eight ranks")
+    parser.add_argument("--pipe", type=parse_size, default="2GB", help="bytes of JSON through a pipe")
+    parser.add_argument("--otf2-events", type=int, default=5_000_000)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--inside", nargs="+")
+    asked = parser.parse_args()
+    if asked.inside:
+        run = {one.__name__: one for one in (read_only, whole)}[asked.inside[0]]
+        print(json.dumps(run(asked.inside[1:])))
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        values = of_json(Path(folder), asked.mb * 1_000_000)
+        values["memory in all, pipe"], seconds = of_pipe(asked.pipe)
+        otf2 = of_otf2(Path(folder), asked.otf2_events)
+    if otf2 is not None:
+        values["OTF2"] = otf2
+    missed = [bar for bar in BARS if bar.name not in values or not bar.reached(values[bar.name])]
+    if asked.json:
+        print(json.dumps({"values": values, "pipe_s": seconds, "missed": [bar.name for bar in missed]}))
+    else:
+        print(f"load {os.getloadavg()[0]:.1f}; {asked.mb} MB of JSON")
+        print(f"all of trace overlap on a pipe of {asked.pipe / 1e9:g} GB: {seconds:.0f} s")
+        for bar in BARS:
+            value = f"{values[bar.name]:12,.0f}" if bar.name in values else "         n/a"
+            bound = f"{'at least' if bar.least else 'at most'} {bar.bound:,.0f} {bar.unit}"
+            print(f"{bar.name:32}{value} {bar.unit:9} {bound:26}{'missed' if bar in missed else ''}")
+    return status(asked, missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
