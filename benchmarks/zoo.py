@@ -159,7 +159,7 @@ def run(draw: Draw, mpi: Mpi, folder: Path, wrapper: Sequence[str], commit: str)
             more=more,
             wrapper=tuple(wrapper),
         )
-        return words, zoo_programs.started_with(problem, mpi, repaired=repaired)
+        return words, zoo_programs.started_with(problem, mpi, folder, repaired=repaired)
 
     words, environment = line(draw.repaired)
     load = os.getloadavg()[0]

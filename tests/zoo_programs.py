@@ -84,7 +84,8 @@ def build(program: str, mpi: Mpi, folder: Path) -> list[str]:
     if source.suffix == ".py":
         return [sys.executable, str(source)]
     made = folder / f"{source.stem}-{mpi.kind}-{mpi.version}"
-    if made.exists():
+    newest = max(path.stat().st_mtime for path in (source, FOLDER / "zoo.h", FOLDER / "zoo.f90"))
+    if made.exists() and made.stat().st_mtime > newest:
         return [str(made)]
     folder.mkdir(parents=True, exist_ok=True)
     if source.suffix == ".c":
@@ -132,8 +133,8 @@ def launch_line(
     return [*words, "repaired=1"] if repaired else words
 
 
-def started_with(problem: Problem, mpi: Mpi, *, repaired: bool) -> dict[str, str]:
-    """The environment that the problem or its twin starts with."""
+def started_with(problem: Problem, mpi: Mpi, folder: Path, *, repaired: bool) -> dict[str, str]:
+    """The environment that the problem or its twin starts with; `folder` has its programs."""
     own = {} if repaired else problem.planted.environment
     needed = {**own.get("all", {}), **own.get(mpi.kind, {})}
     if mpi.kind == "openmpi":
@@ -141,7 +142,7 @@ def started_with(problem: Problem, mpi: Mpi, *, repaired: bool) -> dict[str, str
         needed |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         needed |= {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     if problem.language == "Python":
-        needed["MPI4PY_LIBMPI"] = _library(mpi)
+        needed |= _library_of_python(mpi, folder)
     return {**os.environ, **needed}
 
 
@@ -150,18 +151,25 @@ def _wrapper(mpi: Mpi, name: str) -> str:
     return str(compiler.with_name(compiler.name.replace("mpicxx", name)))
 
 
-def _library(mpi: Mpi) -> str:
-    """The MPI library that mpi4py loads: the one that a program of this MPI's wrapper is linked with."""
-    shown = subprocess.run(
-        [_wrapper(mpi, "mpicc"), "-show"], capture_output=True, text=True, check=True
-    ).stdout
-    names = [f"lib{word[2:]}.so" for word in shown.split() if word in ("-lmpi", "-lmpich")]
-    folders = [word[2:] for word in shown.split() if word.startswith("-L")]
-    folders += [str(Path(mpi.prefix) / "lib"), *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
-    found = [
-        Path(folder, name) for name in names for folder in folders if folder and Path(folder, name).exists()
-    ]
-    return str(found[0]) if found else names[0]
+def _library_of_python(mpi: Mpi, folder: Path) -> dict[str, str]:
+    """How mpi4py finds the MPI library that programs of this MPI's wrapper are linked with."""
+    shown = subprocess.run([_wrapper(mpi, "mpicc"), "-show"], capture_output=True, text=True, check=True)
+    words = shown.stdout.split()
+    names = [f"lib{word[2:]}.so" for word in words if word in ("-lmpi", "-lmpich")]
+    folders = [word[2:] for word in words if word.startswith("-L")] + [str(Path(mpi.prefix) / "lib")]
+    places = [Path(folder, name).resolve() for name in names for folder in folders]
+    library = next((place for place in places if place.exists()), None)
+    if library is None:
+        return {}
+    if mpi.kind == "openmpi":
+        return {"MPI4PY_LIBMPI": str(library)}
+    # mpi4py knows the common ABI by this name, and Debian's MPICH has another one.
+    known = folder / f"library-{mpi.kind}-{mpi.version}" / "libmpi.so.12"
+    known.parent.mkdir(parents=True, exist_ok=True)
+    known.unlink(missing_ok=True)
+    known.symlink_to(library)
+    paths = [str(known.parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    return {"LD_LIBRARY_PATH": ":".join(paths), "MPI4PY_LIBMPI": str(known)}
 
 
 @functools.cache

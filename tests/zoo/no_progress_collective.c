@@ -8,8 +8,8 @@ static double *out, *in;
 static void reduce(const struct Zoo* zoo, double count) {
   MPI_Request request;
   (void)zoo;
-  MPI_Iallreduce(out, in, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  PMPI_Iallreduce(out, in, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+  PMPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 int main(int argc, char** argv) {
@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   out = (double*)zoo_memory(most * sizeof(double));
   in = (double*)zoo_memory(most * sizeof(double));
   double count = probe * zoo_repetitions(&zoo, reduce, probe, taken);
+  count *= zoo_repetitions(&zoo, reduce, count < most ? count : most, taken);
   if (count > most) count = most;
   zoo_first_step(&zoo);
   for (int step = 0; step < zoo.steps; ++step) {

@@ -8,8 +8,8 @@ static int rows;
 static MPI_Datatype column;
 
 static void exchange(const struct Zoo* zoo, double count) {
-  MPI_Sendrecv(out, (int)count, column, zoo->right, 0, in, (int)count, column, zoo->left, 0, MPI_COMM_WORLD,
-               MPI_STATUS_IGNORE);
+  ZOO_MPI(Sendrecv)
+  (out, (int)count, column, zoo->right, 0, in, (int)count, column, zoo->left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 int main(int argc, char** argv) {

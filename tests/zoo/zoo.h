@@ -30,6 +30,10 @@ struct Zoo {
 };
 
 static volatile double zoo_sink = 1;
+static int zoo_measuring; /* calls of MPI while a program measures a size go past a profiler, which sees the steps */
+
+/* ZOO_MPI(Sendrecv)(...) */
+#define ZOO_MPI(name) (zoo_measuring ? PMPI_##name : MPI_##name)
 
 static double zoo_cpu_time(void) {
   struct timespec now;
@@ -121,22 +125,24 @@ static inline char* zoo_memory(double bytes) {
 
 /* Exchanges `bytes` with both neighbours of a ring: what is sent to the right comes from the left. */
 static inline void zoo_ring(const struct Zoo* zoo, const char* out, char* in, double bytes) {
-  MPI_Sendrecv(out, (int)bytes, MPI_BYTE, zoo->right, 1, in, (int)bytes, MPI_BYTE, zoo->left, 1, MPI_COMM_WORLD,
-               MPI_STATUS_IGNORE);
+  ZOO_MPI(Sendrecv)
+  (out, (int)bytes, MPI_BYTE, zoo->right, 1, in, (int)bytes, MPI_BYTE, zoo->left, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 /* How many calls of `once` take `seconds`: measured, the same on all ranks. */
 static inline double zoo_repetitions(const struct Zoo* zoo, void (*once)(const struct Zoo*, double), double amount,
                                      double seconds) {
   double best = 1e9;
+  zoo_measuring = 1;
   for (int i = 0; i < 8; ++i) {
-    MPI_Barrier(MPI_COMM_WORLD);
+    PMPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
     once(zoo, amount);
     const double took = MPI_Wtime() - begin;
     if (i > 0 && took < best) best = took;
   }
-  MPI_Allreduce(MPI_IN_PLACE, &best, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  PMPI_Allreduce(MPI_IN_PLACE, &best, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  zoo_measuring = 0;
   return seconds / best;
 }
 

@@ -133,6 +133,7 @@ def _shown(own: MpiEvents) -> StepEdges | str:
             f"no sequence of calls of rank {own.rank[0]} repeats for most of the time; call "
             "MPI_Pcontrol(1) at the begin of each step"
         )
+    period = between_computations(_gaps(own, tokens), tokens.begin, period)
     edges, first = _boundaries(own, tokens, period.length, period.first, period.end)
     if len(edges) < 3:
         return "fewer than two whole steps were recorded"
@@ -209,17 +210,64 @@ def _boundaries(own: MpiEvents, tokens: MpiEvents, length: int, first: int, end:
     """Where steps begin: at the end of the call before the longest computation of the pattern; and the call
     that comes first in a step. The first step is left out: the program's set-up may be in it.
     """
-    calls = own.part(own.is_call)
-    at = np.searchsorted(calls.begin, tokens.begin[first:end], side="right") - 1
-    begin = calls.begin[np.maximum(at, 0)]
-    before = np.searchsorted(calls.begin, begin) - 1
-    # The first call of all has computation before it since the start.
-    ended = np.where(before >= 0, calls.end[np.maximum(before, 0)], 0)
-    gap = begin - ended
+    ended = _ended_before(own, tokens)[first:end]
+    gap = _gaps(own, tokens)[first:end]
     whole = (end - first) // length
     longest = int(np.argmax(np.median(gap[: whole * length].reshape(whole, length), axis=0)))
     edges = np.unique(ended[longest::length])[1:] / 1e9
     return edges, first + longest
+
+
+def _begins(own: MpiEvents, tokens: MpiEvents) -> tuple[MpiEvents, Ints]:
+    """The calls of a rank, and for each token the begin of the call that it is of."""
+    calls = own.part(own.is_call)
+    at = np.searchsorted(calls.begin, tokens.begin, side="right") - 1
+    return calls, calls.begin[np.maximum(at, 0)]
+
+
+def _ended_before(own: MpiEvents, tokens: MpiEvents) -> Ints:
+    """When the call before each token's ended; the first call of all has computation before it since the
+    start.
+    """
+    calls, begin = _begins(own, tokens)
+    before = np.searchsorted(calls.begin, begin) - 1
+    return np.where(before >= 0, calls.end[np.maximum(before, 0)], 0)
+
+
+def _gaps(own: MpiEvents, tokens: MpiEvents) -> Ints:
+    """The computation before each token, ns; 0 where the token before is of the same call."""
+    begin = _begins(own, tokens)[1]
+    first = np.diff(begin, prepend=-1) != 0
+    return np.where(first, begin - _ended_before(own, tokens), 0)
+
+
+BEFORE_CALLS = 0.3
+"""Share of the time that computation before calls has, so that it shows steps: else it is between a post and
+its completion."""
+
+
+def between_computations(gap: Ints, begin: Ints, period: Period) -> Period:
+    """The period of steps whose calls are all alike, such as a thousand equal messages after a computation:
+    from one long computation to the next, where these are the same number of calls apart. `gap`, `begin`:
+    computation before each call, and its begin, ns. Long is at least half of the computation in which the
+    middle of all computing time is.
+    """
+    own = np.maximum(gap[period.first : period.end], 0)
+    ordered = np.sort(own)
+    time = np.cumsum(ordered)
+    if time[-1] < BEFORE_CALLS * (begin[period.end - 1] - begin[period.first]):
+        return period
+    middle = ordered[np.searchsorted(time, time[-1] / 2)]
+    long = np.flatnonzero(2 * own >= max(middle, 1))
+    distances = np.diff(long)
+    if len(distances) < REPETITIONS:
+        return period
+    different, counts = np.unique(distances, return_counts=True)
+    most = int(np.argmax(counts))
+    length = int(different[most])
+    if length <= period.length or length % period.length or 2 * counts[most] < len(distances):
+        return period
+    return Period(length, period.first + int(long[np.argmax(distances == length)]), period.end)
 
 
 def _steps(

@@ -73,6 +73,18 @@ def test_the_outer_one_of_two_nested_loops_is_the_step(tmp_path: Path) -> None:
     assert len([name for name in steps.pattern if name == "MPI_Alltoall"]) == 1
 
 
+def test_equal_messages_between_two_computations_are_one_step(tmp_path: Path) -> None:
+    job = MadeJob(4)
+    for _ in range(20):
+        job.compute(8 * MS, 0.3)
+        for _ in range(40):
+            job.compute(MS // 100, 0.3)
+            job.exchange(2000)
+    steps = found(job, tmp_path)
+    assert steps.count == 18
+    assert len(steps.pattern) == 2 * 40
+
+
 def test_the_steps_of_an_alltoall_have_its_bytes(tmp_path: Path) -> None:
     job = MadeJob(4)
     for _ in range(20):
