@@ -24,7 +24,7 @@ OTHERS = 8
 
 
 class RankSpans(NamedTuple):
-    """RankSpans of a rank that do not overlap, in order, ns, and their length before each of them."""
+    """Spans of a rank that do not overlap, in order, ns, and their length before each of them."""
 
     begin: Ints
     end: Ints
@@ -44,7 +44,7 @@ class RankSpans(NamedTuple):
 
 
 def spans_of(begin: Ints, end: Ints) -> RankSpans:
-    """RankSpans in order that do not overlap."""
+    """Spans in order that do not overlap."""
     length = end - begin
     return RankSpans(begin, end, np.cumsum(length) - length)
 
