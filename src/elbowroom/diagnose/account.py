@@ -129,9 +129,27 @@ def account_of(profile: Profile, steps: Steps | StepEdges | None) -> Account:
 
 
 def _edges(profile: Profile, steps: Steps | StepEdges | None) -> Ints:
-    """Where steps begin and end, ns: those of which every rank has all records."""
+    """Where steps begin and end, ns: those of which every rank has all records, or all of them if there are
+    none.
+    """
     edges = np.array([0.0, profile.duration / 1e9] if steps is None else steps.edges)
-    return np.round(edges * 1e9).astype(np.int64)
+    edges = np.round(edges * 1e9).astype(np.int64)
+    since = _complete_since(profile)
+    if steps is None:
+        edges[0] = min(max(0, since), edges[1] - 1)
+    whole = edges[edges >= since]
+    return whole if len(whole) > 1 else edges
+
+
+def _complete_since(profile: Profile) -> int:
+    """Since when no rank has lost a record, ns: what a ring overwrites is what ended first."""
+    starts = clock_starts(profile.ranks)
+    ends = [int(rank.records["end"][0]) - starts[rank.rank] for rank in profile.ranks if _overwritten(rank)]
+    return max(ends, default=0)
+
+
+def _overwritten(rank: RankFile) -> bool:
+    return rank.lost > 0 and len(rank.records) > 0
 
 
 class _Books:

@@ -66,12 +66,11 @@ class OperationTable(NamedTuple):
 
 
 class RankCalls(NamedTuple):
-    """A rank with its calls, the operations in order of their calls, and since when it lost no record."""
+    """A rank with its calls, and the operations in order of their calls."""
 
     rank: int
     calls: CallTable
     operations: OperationTable
-    since: int
 
 
 def _lookup(kinds: tuple[int, ...]) -> Bools:
@@ -105,10 +104,9 @@ def calls_of_rank(rank: RankFile, start: int, number: Mapping[str, int]) -> Rank
     site = np.zeros(len(at), np.int32) if rank.site_of is None else rank.site_of[at].astype(np.int32)
     calls = CallTable(begin, end, kind[at], names[records["call"][at]], site)
     operations = _operations(records, start, names, at, calls)
-    since = int(begin[0]) if rank.lost and len(begin) else -start
     if _polls(rank, calls, operations, number):
         calls = _with_polls(calls, operations, number)
-    return RankCalls(rank.rank, calls, operations, since)
+    return RankCalls(rank.rank, calls, operations)
 
 
 def _operations(

@@ -68,6 +68,9 @@ def completed_by_calls(own: RankCalls, readiness: Readiness) -> Completed:
         none = np.zeros(0, dtype=np.int64)
         return Completed(none, none, none.astype(np.int32), none, none, none > 0, none, none)
     count = np.diff(np.append(starts, len(call)))
+    # A partner that came after the end was not needed: the library had copied the data.
+    entered = readiness.entered[first:]
+    entered = np.where(entered < operations.end[first:], entered, 0)
     ready = readiness.ready[first:]
     latest = np.maximum.reduceat(ready, starts)
     if len(starts) == len(call):
@@ -81,7 +84,7 @@ def completed_by_calls(own: RankCalls, readiness: Readiness) -> Completed:
         ready=np.clip(latest, calls.begin[which], calls.end[which]),
         partner=readiness.partner[critical],
         critical=critical,
-        entered=np.maximum.reduceat(readiness.entered[first:], starts),
+        entered=np.maximum.reduceat(entered, starts),
         known=np.logical_and.reduceat(readiness.matched[first:], starts),
         bytes=np.add.reduceat(operations.bytes[first:], starts),
         operations=count,

@@ -417,3 +417,31 @@ def test_communicators_of_blocks_are_recognised(tmp_path: Path) -> None:
     account = made.account(tmp_path)
     assert_part(account, "collective_wait", 2 * MS)
     assert set(account.late) == {(0, 1), (2, 3)}
+
+
+def test_steps_of_which_records_were_overwritten_are_left_out(tmp_path: Path) -> None:
+    made = MadeSteps(2)
+    for number in range(STEPS):
+        late(made, number)
+        made.step()
+    account = made.account(tmp_path, capacity=10)
+    assert 5 <= account.count <= 10
+    assert_part(account, "late_ranks", 2.5 * MS)
+
+
+def test_a_message_that_was_copied_needs_no_progress_of_its_sender(tmp_path: Path) -> None:
+    """The sender computes for long after its post; the receiver takes 50 us for the copy, the sum 20 us."""
+    made = MadeSteps(2)
+    for _ in range(STEPS):
+        begin = made.time[0]
+        made.compute(0, US)
+        made.compute(1, COMPUTED)
+        made.call(1, made.time[1] + 50 * US, 40_000, 0, "MPI_Recv", f.RECEIVE)
+        made.compute(0, 2 * COMPUTED)
+        made.pending(0, begin, 40_000, 1, "MPI_Isend", f.POSTED_SEND)
+        made.call(0, made.time[0] + US, 0, -1, "MPI_Wait", f.COMPLETION)
+        made.allreduce()
+        made.step()
+    seconds = made.account(tmp_path).of_ranks()[1]
+    assert seconds[PARTS.index("transfer")] == pytest.approx(70e-6, rel=0.01)
+    assert seconds[PARTS.index("no_progress")] == 0
