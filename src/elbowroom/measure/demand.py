@@ -99,20 +99,26 @@ def turns(repetitions: int, seed: int) -> Iterator[tuple[int, LoadLevel | None]]
                 yield repetition, None
 
 
+def loads_beside_loads(bench: LoadBench) -> list[LoadBesideLoad]:
+    """What the load loses beside itself, at each share of each axis."""
+    return [bench.load_beside_load(axis, share) for _ in range(SAMPLES) for axis in AXES for share in SHARES]
+
+
 def measure_demand(
     bench: LoadBench,
     *,
     repetitions: int = REPETITIONS,
     seed: int = 1,
     budget: float | None = None,
+    loads: Sequence[LoadBesideLoad] | None = None,
     tell: Callable[[str], object] | None = None,
 ) -> Demand:
     """Sensitivity and pressure of the bench's program.
 
-    `budget`: seconds after which no repetition begins, but two are always measured. MachineError where the
-    program or the load fails.
+    `loads`: what the load loses beside itself, where that was measured; `budget`: seconds after which no
+    repetition begins, but two are always measured. MachineError where the program or the load fails.
     """
-    loads = [bench.load_beside_load(axis, share) for _ in range(SAMPLES) for axis in AXES for share in SHARES]
+    known = loads_beside_loads(bench) if loads is None else loads
     order = list(turns(repetitions, seed))
     runs: list[LoadedRun] = []
     started = time.monotonic()
@@ -137,7 +143,7 @@ def measure_demand(
                 )
             )
             bar.step()
-    return demand_of(bench.facts, runs, loads, seed)
+    return demand_of(bench.facts, runs, known, seed)
 
 
 class HostBench:
@@ -186,7 +192,8 @@ class HostBench:
         seconds = self._seconds()
         after = self._load.count()
         self._load.set(rate=0)
-        return ProgramRun(seconds, after.rate(before), alone, after.waited(before, len(self._load.cores)))
+        rate_beside = self._without_waiting(self._load, before, after)
+        return ProgramRun(seconds, rate_beside, alone, after.waited(before, len(self._load.cores)))
 
     def load_beside_load(self, axis: Axis, share: float) -> LoadBesideLoad:
         """An axis's reporter beside a load of that share on the program's cores."""
@@ -215,9 +222,9 @@ class HostBench:
 
     @staticmethod
     def _without_waiting(load: KnownLoad, before: LoadCount, after: LoadCount) -> float:
-        """B/s in the time in which the load had its cores."""
+        """B/s in the time in which the load had its cores; at least 1, of a load that never had them."""
         waited = after.waited(before, len(load.cores))
-        return after.rate(before) / max(1 - waited, 0.1)
+        return max(after.rate(before) / max(1 - waited, 0.1), 1.0)
 
     def _seconds(self) -> float:
         cores = ",".join(map(str, self._other.cores))
