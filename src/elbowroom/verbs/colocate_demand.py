@@ -161,7 +161,7 @@ def demand_sentences(demand: Demand) -> tuple[str, str]:
     loss = percent_span(most.value - 1, most.low - 1, most.high - 1)
     traffic = demand.traffic
     as_load = (
-        "What load it is itself cannot be told here: " + demand.pressure[0].unresolved
+        "What load it is itself is not known: " + demand.pressure[0].unresolved
         if traffic is None
         else f"It is as much of a load as {traffic / 1e9:.3g} GB/s to and from memory"
     )
@@ -171,7 +171,7 @@ def demand_sentences(demand: Demand) -> tuple[str, str]:
 def demand_sentence(demand: Demand) -> str:
     """What the program loses and is itself, in one paragraph; or why nothing can be said."""
     if not demand.trusted:
-        return f"The demand cannot be told: {'; '.join(demand.notes)}."
+        return f"The demand is not known: {'; '.join(demand.notes)}."
     return " ".join(demand_sentences(demand))
 
 

@@ -151,7 +151,7 @@ def test_a_concise_report_says_that_call_sites_are_missing(tmp_path: Path) -> No
         (HEADER + SITES + END, 1, "without the section 'MPI Time'"),
         (MPIP.replace("Comm_dup             2    *      1      400      400", "Comm_dup 2"), 28, "columns"),
         (MPIP + '{"popMetrics": {}}\n', 34, "behind the end"),
-        (HEADER + "__rec=ctx,ref=1\n" + MPIP, 5, "no line of a header"),
+        (HEADER + "__rec=ctx,ref=1\n" + MPIP, 5, "not a line of a header"),
     ],
     ids=("cut", "number", "rank", "times", "two", "section", "columns", "json behind", "caliper inside"),
 )

@@ -85,7 +85,7 @@ def _sections(lines: list[str], path: Path) -> Iterator[tuple[str, Rows]]:
                 raise damaged(path, place, "is behind the end of the report", WRITTEN_BY)
             rows.append((place, line))
         elif not title and line.strip() and not line.startswith("@") and not _DASHES.match(line):
-            raise damaged(path, place, f"is no line of a header: {line.strip()[:40]!r}", WRITTEN_BY)
+            raise damaged(path, place, f"is not a line of a header: {line.strip()[:40]!r}", WRITTEN_BY)
     if title:
         yield title, rows
 
