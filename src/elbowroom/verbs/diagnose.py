@@ -218,6 +218,8 @@ class Diagnose(Verb):
         from elbowroom.verbs.diagnosis import QUICK_MODEL, new_folder, planned_model
         from elbowroom.verbs.verify_advice import REPETITIONS
 
+        if self.foreign.source is not None:
+            return
         if self.profile is None:
             recording = RecordProfile(command=self.words, out=new_folder(), mpi=self.mpi)
             yield from recording.planned_starts()
