@@ -9,7 +9,6 @@ take 15 % longer.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from command import Command
 
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
@@ -131,9 +131,7 @@ def events_in(size: int, rank: int = 0) -> int:
 
 def main() -> int:
     """Writes a trace to stdout."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Command(__doc__, smoke="20kB")
     parser.add_argument("size", type=parse_size)
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--ranks", type=int, default=1)

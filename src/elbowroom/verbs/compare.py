@@ -16,10 +16,12 @@ from elbowroom.cli.console import print_wrapped, styled
 from elbowroom.cli.tables import ShownTable, most_telling, new_table, print_left_out, print_table
 from elbowroom.errors import UsageError
 from elbowroom.frames import Frame, frame
-from elbowroom.quantities import number, parse_percent
+from elbowroom.logs.comparison import name_of
+from elbowroom.quantities import number, parse_percent, plural
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
 if TYPE_CHECKING:
+    from elbowroom.logs.comparison import TableComparison
     from elbowroom.results.comparison import Change, Comparison
     from elbowroom.verbs.run_folder import Run
 
@@ -76,12 +78,15 @@ class CompareRuns(Verb):
 
         return [open(run) for run in (self.a, *self.others)]
 
-    def do(self) -> Changes:
+    def do(self) -> Changes | TableComparison:
         """Changes from run `a` to each other run of all values both have; those below the share `at_least`
-        are never significant. UsageError where a run has no point in common with `a`.
+        are never significant; of two folders of imported logs those of their tables. UsageError where a run
+        has nothing in common with `a`.
         """
         from elbowroom.results.comparison import compare
 
+        if (tables := self._compared_tables()) is not None:
+            return tables
         first, *rest = self.runs
         ids = {point.id for point in first.points()}
         for run in rest:
@@ -95,8 +100,27 @@ class CompareRuns(Verb):
         changes = compare(first.measured(), *(run.measured() for run in rest), at_least=self.at_least)
         return Changes(changes, self.at_least)
 
-    def document(self, result: Changes) -> Comparison:
+    def _compared_tables(self) -> TableComparison | None:
+        """The comparison of two folders of imported logs; None: none is one. UsageError for one of them."""
+        from elbowroom.logs.comparison import compare_tables
+        from elbowroom.store.tables import has_tables, read_tables
+
+        paths = [one for one in (self.a, *self.others) if isinstance(one, str | Path)]
+        imported = [path for path in paths if has_tables(Path(path))]
+        if not imported:
+            return None
+        if len(self.others) != 1 or len(imported) != 2:
+            other = imported[0]
+            what = "holds tables of logs, which are only compared with one other folder of tables"
+            hint = "import the other log as well, and compare both folders"
+            raise UsageError(what, field="run", value=str(other), hint=hint)
+        first, second = ((str(path), read_tables(Path(path)).tables) for path in paths)
+        return compare_tables(first, second, self.at_least)
+
+    def document(self, result: Changes | TableComparison) -> Comparison | TableComparison:
         """The runs with their changes, and the answer in a sentence."""
+        if not isinstance(result, Changes):
+            return result
         from elbowroom.results.comparison import ComparedHead, Comparison
 
         _warn_of_untrusted(self.runs)
@@ -119,13 +143,23 @@ class CompareRuns(Verb):
             significant=sum(change.significant for change in result),
         )
 
-    def print(self, result: Changes) -> None:
+    def print(self, result: Changes | TableComparison) -> None:
         """The sentence of each run against the first, then what changed by point."""
+        if not isinstance(result, Changes):
+            _print_tables(result, self.every)
+            return
         _warn_of_untrusted(self.runs)
         print_compare(self.runs, result, self.at_least, self.every)
 
-    def answer(self, result: Changes) -> Answer:
+    def answer(self, result: Changes | TableComparison) -> Answer:
         """How many values changed, what counts as a change, and the run with the largest one."""
+        if not isinstance(result, Changes):
+            return Answer(
+                result.sentence,
+                "A change counts if its 95 % interval over repetitions (tables of one test in a folder) "
+                f"excludes 0, and it is at least {100 * self.at_least:.3g} %.",
+                command_line("show", result.b),
+            )
         significant = [change for change in result if change.significant]
         largest = max(significant, key=lambda change: abs(change.change), default=None)
         run = self.runs[1 if largest is None else largest.run]
@@ -138,10 +172,13 @@ class CompareRuns(Verb):
             "red" if worse else "",
         )
 
-    def exit_code(self, result: Changes) -> int:
+    def exit_code(self, result: Changes | TableComparison) -> int:
         """1 where a value got worse by more than `fail_above`."""
         from elbowroom.results.comparison import worse
 
+        if not isinstance(result, Changes):
+            worst = max((abs(one.change or 0) for one in result.changes if one.better == "a"), default=0.0)
+            return int(self.fail_above is not None and worst > self.fail_above)
         return int(self.fail_above is not None and bool(worse(result, self.fail_above)))
 
 
@@ -198,6 +235,25 @@ def print_compare(runs: Sequence[Run], changes: Sequence[Change], at_least: floa
             print()
         print_left_out(count - len(shown), count, "the largest changes,")
     print_wrapped("Less is better for durations (us), more for everything else.")
+
+
+def _print_tables(compared: TableComparison, every: bool) -> None:
+    """The largest differences; all values with `every`."""
+    shown = [one for one in compared.changes if every or one.significant or not compared.significant]
+    kept = most_telling(shown, lambda one: abs(one.change or 0.0))
+    table = new_table("~value", ">a", ">b", ">change", "interval", "")
+    for one in kept:
+        change = "n/a" if one.change is None else f"{one.change:+.1%}"
+        ends = "" if one.low is None else f"{one.low:+.1%}..{one.high:+.1%}"
+        better = {"a": "a better", "b": "b better"}.get(one.better, "")
+        name = f"{one.column} ({one.unit}) of {name_of(one)}"
+        table.add_row(name, number(one.a, 4), number(one.b, 4), change, ends, better)
+    print_wrapped(f"a = {compared.a}, b = {compared.b}")
+    print_table(table)
+    print_left_out(len(shown) - len(kept), len(shown), "the largest changes,")
+    for count, only in ((compared.only_a, "a"), (compared.only_b, "b")):
+        if count:
+            print_wrapped(f"{plural(count, 'value')} only in {only}.")
 
 
 def _changes_table(changes: Sequence[Change]) -> ShownTable:

@@ -170,6 +170,46 @@ def print_tables(stored: StoredTables) -> None:
         print_wrapped(f"- {where}: {_ignored(lines)}")
 
 
+def write_tables(folder: Path, out: str | None) -> Path:
+    """Writes the tables of a folder of logs as one HTML page; default: report.html in the folder."""
+    from elbowroom.draw.html import figure_page
+    from elbowroom.files import write_atomically
+    from elbowroom.store.tables import read_tables
+
+    stored = read_tables(folder)
+    answer = tables_answer(LoggedTables(folder, stored))
+    rows = [
+        (table.benchmark, table.test, *_row(table, row), f"{table.source} line {line}")
+        for table in stored.tables
+        for row, line in zip(table.rows, table.lines, strict=True)
+    ]
+    notes = [f"{at}: {_ignored(lines)}" for at, lines in stored.ignored.items()]
+    page = figure_page(
+        "What other programs measured",
+        [
+            (
+                answer.verdict,
+                (answer.why, *(f"{at}: {_ignored(lines)}" for at, lines in stored.ignored.items())),
+            )
+        ],
+        [],
+        ("Tables", ("benchmark", "test", "row", "values", "from"), rows),
+        command=" ".join(stored.command),
+    )
+    path = folder / "report.html" if out is None else Path(out)
+    write_atomically(path, page.encode())
+    return path
+
+
+def _row(table: Table, row: Sequence[Any]) -> tuple[str, str]:
+    """What a row is of, and its values with their units, as printed."""
+    texts: tuple[list[str], list[str]] = ([], [])
+    for column, cell in zip(table.columns, row, strict=True):
+        unit = f" {column.unit}" if column.unit else ""
+        texts[not column.key].append(f"{column.name} {'n/a' if cell is None else cell}{unit}")
+    return ", ".join(texts[0]), ", ".join(texts[1])
+
+
 def _range(table: Table) -> str:
     """The range of the first two columns with a unit."""
     parts = []

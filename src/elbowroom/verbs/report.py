@@ -66,9 +66,17 @@ class WriteReport(_WriteFiles):
     job: str | None = option("Show this job on the contention map of the first model.", "JOB.toml")
 
     def do(self) -> list[Path]:
-        """Writes the report of a run, or of several joined; returns its path."""
+        """Writes the report of a run or of imported tables, or of several runs joined; returns its path."""
+        from elbowroom.store.tables import has_tables
+        from elbowroom.verbs.import_files import write_tables
         from elbowroom.verbs.run_folder import open
 
+        if len(self.runs) == 1 and has_tables(Path(self.runs[0])):
+            for field, value in (("model", self.models), ("job", self.job)):
+                if value:
+                    hint = "leave it out: logs hold no curves"
+                    raise UsageError("is not valid for tables of logs", field=field, hint=hint)
+            return [write_tables(Path(self.runs[0]), self.out)]
         if len(self.runs) == 1:
             return [open(self.runs[0]).report(self.out, models=self.models, job=self.job)]
         for field, value in (("model", self.models), ("job", self.job)):
