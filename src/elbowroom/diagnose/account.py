@@ -33,7 +33,7 @@ PARTS = (
 WAITING = ("late_ranks", "collective_wait")
 MOST = 20_000
 """Rows of an account: of more steps, some are taken together."""
-MESSAGES = 200_000
+MESSAGES = 50_000
 """Messages that are kept in an account, at most; of more, every n-th one."""
 NO_SAMPLES = (
     "the profile has no samples of the scheduler: time without a core and asleep counts as computation, and "

@@ -91,7 +91,8 @@ class Partners:
     def add(self, own: RankCalls) -> None:
         """The posts of a rank."""
         for peer, some in by_peer(own, SENDS):
-            self._sends[own.rank, peer] = _posts(own, some)
+            # When a send ended does not matter: a message may be sent long before.
+            self._sends[own.rank, peer] = _posts(own, some)._replace(lasted=np.zeros(0, np.float32))
         for peer, some in by_peer(own, RECEIVES):
             self._receives[peer, own.rank] = _posts(own, some)
         self._collectives[own.rank] = {key: _posts(own, some) for key, some in by_function(own)}
