@@ -141,7 +141,9 @@ def _add_others(
     posts = np.array([_posts_data(name) for name in names] or [False])[calls.name[at]]
     waiting = calls.kind[at] == f.COMPLETION
     parts.add("io", at, np.where(file, length, 0))
-    base = np.where(posts | waiting, np.minimum(length, SHORT_NS), np.where(file, 0, length))
+    # A probe that blocks waits for a message that is not sent yet: its receive follows.
+    probes = np.array([name in _PROBES for name in names] or [False])[calls.name[at]]
+    base = np.where(posts | waiting | probes, np.minimum(length, SHORT_NS), np.where(file, 0, length))
     rest = np.where(file, 0, length - base)
     parts.add("library", at, base)
     if scheduled is not None:
@@ -149,7 +151,11 @@ def _add_others(
         parts.add("scheduler", at, waited)
         rest = rest - waited
     parts.add("transfer", at, np.where(posts, rest, 0))
-    parts.add("not_explained", at, np.where(posts, 0, rest))
+    parts.add("late_ranks", at, np.where(probes, rest, 0))
+    parts.add("not_explained", at, np.where(posts | probes, 0, rest))
+
+
+_PROBES = ("MPI_Probe", "MPI_Mprobe")
 
 
 def _posts_data(name: str) -> bool:

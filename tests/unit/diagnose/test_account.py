@@ -139,9 +139,18 @@ def nothing(made: MadeSteps, number: int) -> None:
     made.allreduce()
 
 
+def probed(made: MadeSteps, number: int) -> None:
+    """The receiver waits in a probe, as Python objects do."""
+    made.compute(0, COMPUTED + 5 * MS)
+    made.compute(1, COMPUTED)
+    made.call(1, made.time[0], 0, -1, "MPI_Mprobe", f.OTHER)
+    made.message(0, 1, ALONE)
+
+
 PLANTED = {
     "late_ranks": (late, 2, 2.5 * MS),
     "late_ranks (receiver)": (late_receiver, 2, 2.5 * MS),
+    "late_ranks (probe)": (probed, 2, 2.5 * MS),
     "collective_wait": (uneven, 2, 1.5 * MS),
     "no_progress": (posted, 2, ALONE),
     "contention": (contended, 3, MS * 2 / 3),
