@@ -14,7 +14,9 @@ MS = 1_000_000
 START_NS, START_WALL_NS = 5_000_000_000, 1_700_000_000_000_000_000
 
 Row = tuple[Any, ...]
-"""begin, end (ns since the start), bytes, peer, name of the call, kind, flags."""
+"""begin, end (ns since the start), bytes, peer, call, kind, flags. The call: its name, or its site, or of a
+sample the number of a thread.
+"""
 
 
 def write_rank(
@@ -27,25 +29,39 @@ def write_rank(
     capacity: int | None = None,
     windows: Sequence[Row] = (),
     window_ns: int = MS,
+    places: Sequence[Row] = (),
+    version: int = f.VERSION,
     **header: Any,
 ) -> Path:
     """A file of `rank` with these records; `end`: MPI_Finalize, ns since the start, None where it never came;
-    `capacity`: of the ring, which keeps the last records; `header`: fields that replace those that follow
-    from the rest.
+    `capacity`: of the ring, which keeps the last records; `places`: of threads, THREAD, or THREAD_1 in
+    version 1; `header`: fields that replace those that follow from the rest.
     """
     capacity = len(rows) + 3 if capacity is None else capacity
-    names = list(dict.fromkeys(row[4] for row in rows)) or ["MPI_Init"]
-    head = np.zeros(1, f.HEADER)
+    names = list(dict.fromkeys(name for row in rows if (name := _name(row[4])))) or ["MPI_Init"]
+    sites = list(dict.fromkeys(row[4] for row in rows if isinstance(row[4], f.Site)))
+    modules = list(dict.fromkeys((site.module, site.size, site.mtime_ns) for site in sites if site.module))
+    tables = {
+        "nodes": np.array(nodes_of, "<i4"),
+        "threads": np.array([*places], f.THREAD if version > 1 else f.THREAD_1),
+        "modules": np.array([(0, size, time, name.encode()) for name, size, time in modules], f.MODULE),
+        "calls": _calls(rows, names),
+        "sites": _sites(rows, names, sites, modules),
+        "windows": np.array([*windows, *[(0,) * 8] * 2], f.WINDOW),
+        "records": _ring(rows, names, sites, capacity),
+    }
+    if version == 1:
+        head = np.zeros(1, f.HEADER_1)
+        head["places"][0, : len(places)] = tables.pop("threads")
+        tables = {name: tables[name] for name in ("nodes", "calls", "windows", "records")}
+    else:
+        head = np.zeros(1, f.HEADER)
     node = nodes_of[rank]
     local = [other for other, where in enumerate(nodes_of) if where == node]
-    at = f.HEADER_BYTES
-    calls_at = at + 4 * len(nodes_of)
-    windows_at = calls_at + f.CALL_KIND.itemsize * len(names)
-    records_at = windows_at + f.WINDOW.itemsize * (len(windows) + 2)
     inside = [row for row in rows if row[6] & f.CALL]
     values = {
         "magic": f.MAGIC,
-        "version": f.VERSION,
+        "version": version,
         "header_bytes": f.HEADER_BYTES,
         "rank": rank,
         "size": len(nodes_of),
@@ -66,41 +82,61 @@ def write_rank(
         "calls": len(inside),
         "mpi_ns": sum(row[1] - row[0] for row in inside),
         "call_kinds": len(names),
-        "nodes_at": at,
-        "calls_at": calls_at,
-        "windows_at": windows_at,
-        "records_at": records_at,
         "host": b"node%d" % node,
         "mpi": b"Made MPI 1.0",
-        **header,
+        "threads": len(places),
     }
-    for name, value in values.items():
+    at = f.HEADER_BYTES
+    for name, table in tables.items():
+        values[f"{name}_at"] = at
+        at += table.nbytes
+    if version > 1:
+        rooms = {f"{name}_room": len(tables[f"{name}s"]) for name in ("thread", "module", "site")}
+        values |= rooms | {"modules": len(modules), "sites": len(sites), "cpu_limit": -1.0}
+    for name, value in {**values, **header}.items():
         head[name] = value
     path.write_bytes(
-        head.tobytes().ljust(f.HEADER_BYTES, b"\0")
-        + np.array(nodes_of, "<i4").tobytes()
-        + _calls(rows, names).tobytes()
-        + np.array([*windows, *[(0,) * 8] * 2], f.WINDOW).tobytes()
-        + _ring(rows, names, capacity).tobytes()
+        head.tobytes().ljust(f.HEADER_BYTES, b"\0") + b"".join(table.tobytes() for table in tables.values())
     )
     return path
 
 
+def _name(call: str | f.Site | int) -> str | None:
+    return call.call if isinstance(call, f.Site) else call if isinstance(call, str) else None
+
+
+def _totals(rows: Sequence[Row], call: str | f.Site) -> tuple[int, int, int]:
+    own = [row for row in rows if row[4] == call and row[6] & f.CALL]
+    return len(own), sum(row[1] - row[0] for row in own), sum(row[2] for row in own)
+
+
 def _calls(rows: Sequence[Row], names: list[str]) -> np.ndarray[Any, Any]:
-    table = np.zeros(len(names), f.CALL_KIND)
-    for at, name in enumerate(names):
-        own = [row for row in rows if row[4] == name and row[6] & f.CALL]
-        table[at] = (name.encode(), len(own), sum(row[1] - row[0] for row in own), sum(row[2] for row in own))
+    return np.array([(name.encode(), *_totals(rows, name)) for name in names], f.CALL_KIND)
+
+
+def _sites(
+    rows: Sequence[Row], names: list[str], sites: list[f.Site], modules: list[tuple[str, int, int]]
+) -> np.ndarray[Any, Any]:
+    table = np.zeros(len(sites), f.SITE)
+    for at, site in enumerate(sites):
+        file = (site.module, site.size, site.mtime_ns)
+        module = modules.index(file) if site.module else f.NO_MODULE
+        table[at] = (names.index(site.call), module, site.offset, (0,) * 3, *_totals(rows, site))
     return table
 
 
-def _ring(rows: Sequence[Row], names: list[str], capacity: int) -> np.ndarray[Any, Any]:
+def _ring(rows: Sequence[Row], names: list[str], sites: list[f.Site], capacity: int) -> np.ndarray[Any, Any]:
     ring = np.zeros(capacity, f.RECORD)
-    for number, (begin, end, size, peer, name, kind, flags) in list(enumerate(rows))[
+    for number, (begin, end, size, peer, call, kind, flags) in list(enumerate(rows))[
         -capacity or len(rows) :
     ]:
         at = START_NS + begin, (START_NS + end if end else 0)
-        ring[number % capacity] = (*at, size, peer, names.index(name), kind, flags)
+        place = call
+        if isinstance(call, f.Site):
+            place = len(names) + sites.index(call)
+        elif isinstance(call, str):
+            place = names.index(call)
+        ring[number % capacity] = (*at, size, peer, place, kind, flags)
     return ring
 
 

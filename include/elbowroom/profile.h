@@ -41,7 +41,11 @@ enum elbow_profile_kind {
   ELBOW_PROFILE_COMPLETION = 8, /* MPI_Wait and others, MPI_Test and others that completed something */
   ELBOW_PROFILE_ONE_SIDED = 9,
   ELBOW_PROFILE_MARK = 10, /* MPI_Pcontrol; `bytes` is the level */
-  ELBOW_PROFILE_BARRIER = 11
+  ELBOW_PROFILE_BARRIER = 11,
+  /* Written by elbow_profile_sample: `bytes` are the ns of the time that a thread was on a core, `peer` is that core at the
+   * end, `call` the thread's place in the table of threads; ELBOW_PROFILE_UNFINISHED: how long it waited is not known */
+  ELBOW_PROFILE_RAN = 12,
+  ELBOW_PROFILE_WAITED = 13 /* follows the former, if it waited in the run queue: `bytes` are the ns */
 };
 
 enum elbow_profile_flag {
@@ -57,7 +61,7 @@ typedef struct elbow_profile_record {
   uint64_t end_ns;
   uint64_t bytes;
   int32_t peer;  /* rank in MPI_COMM_WORLD; -1: none; -(members) - 1: a collective operation without root */
-  uint16_t call; /* the place of its name in `calls` */
+  uint16_t call; /* the place of its name in `calls`, or what elbow_profile_site gave */
   uint8_t kind;
   uint8_t flags;
 } elbow_profile_record;
@@ -88,6 +92,7 @@ typedef struct elbow_profile_settings {
   uint32_t windows;   /* even; 0: 4096 */
   uint64_t records;   /* a power of two, 2^40 at most; 0: 1 Mi */
   int threads;        /* whether several threads add at once */
+  uint32_t sites;     /* places that call; 0: 4096. With call_kinds below 65535 */
 } elbow_profile_settings;
 
 typedef struct elbow_profile elbow_profile;
@@ -103,9 +108,16 @@ ELBOW_API uint64_t elbow_profile_now(void);
  * also for a record whose `call` is none of `calls` (EINVAL), of which nothing is kept. Any thread where `threads` is set;
  * without, one at a time. */
 ELBOW_API int elbow_profile_add(elbow_profile* profile, const elbow_profile_record* record, int keep);
-/* Adds which cores each thread of the process may run on now, and its CPU time: some 10 us for each thread, to be called at
- * the begin, at the end and now and then. Not by two threads at once. */
+/* Adds which cores each thread of the process may run on now, its CPU time, its wait in the run queue and where it ran last:
+ * some 20 us for each thread, to be called at the begin, at the end and now and then. Not by two threads at once. */
 ELBOW_API int elbow_profile_look_at_threads(elbow_profile* profile);
+/* The record's `call` for a call from `caller` (__builtin_return_address(0)): the same number for the same place, some ns. At
+ * first sight, some 100 us, the place is written into the table of sites. `call` itself where `caller` is NULL, and for
+ * further places where the table is full. -1 for a call that is none of `calls` (EINVAL). Any thread. */
+ELBOW_API int elbow_profile_site(elbow_profile* profile, uint16_t call, const void* caller);
+/* Adds how long the calling thread was on a core and waited for one since its last sample: some us. The thread's first sample
+ * is only where the next one begins. As elbow_profile_add. */
+ELBOW_API int elbow_profile_sample(elbow_profile* profile);
 /* The end of the profile is now. As elbow_profile_add. */
 ELBOW_API int elbow_profile_finish(elbow_profile* profile);
 /* Unmaps the file; `profile` may be NULL. No thread may use it any more. */

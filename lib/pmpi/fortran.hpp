@@ -12,9 +12,9 @@ namespace elbowroom::pmpi::fortran {
 
 using Word = void*;  // any argument: an address, or the length of a string
 
-// Whether the tool is to hear nothing of the call whose shim asks, and which `binding` does.
-[[gnu::always_inline]] inline bool passing(const void* binding) {
-  const bool passes = pmpi::passing();
+// Whether the tool is to hear nothing of the call whose shim asks, which returns to `caller` and which `binding` does.
+[[gnu::always_inline]] inline bool passing(const void* caller, const void* binding) {
+  const bool passes = pmpi::passing(caller);
   if (!passes) {
     inside.binding = binding;
   }

@@ -234,13 +234,16 @@ def c_shim(prototype: Prototype) -> str:
         f'static constinit Next<int({declared})> next_{name}{{"{name}"}};',
         f'extern "C" int {name}({declared}) {{',
     ]
+    special = _special(prototype)
     if name in _STARTS:
+        lines.append("  inside.caller = __builtin_return_address(0);")
         lines += _starting(
             prototype, f"const int result = next_{name}()({given});", "result", "return result;"
         )
     else:
-        special = _special(prototype)
-        if special is None or not special.always:
+        if special is not None and special.always:
+            lines.append("  inside.caller = __builtin_return_address(0);")
+        else:
             lines += ["  if (passing()) {", f"    return next_{name}()({given});", "  }"]
         if special is None:
             lines += [f"  Call of(call::{short_call(prototype)});", f"  return next_{name}()({given});"]
@@ -283,26 +286,28 @@ def _fortran_any(prototype: Prototype, name: str, ends: Sequence[str]) -> list[s
     declared = ", ".join(f"Word a{number}" for number in range(1, words + 1))
     types = ", ".join(["Word"] * words)
     last = len(prototype.arguments) + 1 if prototype.name not in _STARTS else words
-    lines = [f"[[gnu::noinline]] static void {name}(Next<void({types})>& next, {declared}) {{"]
+    lines = [f"[[gnu::noinline]] static void {name}(Next<void({types})>& next, const void* caller, {declared}) {{"]
     passed = [
-        "  if (passing(reinterpret_cast<const void*>(next()))) {",
+        "  if (passing(caller, reinterpret_cast<const void*>(next()))) {",
         f"    return next()({given});",
         "  }",
     ]
     special = _special(prototype)
     if prototype.name in _STARTS:
+        lines.append("  inside.caller = caller;")
         lines += _starting(prototype, f"next()({given});", f"result(a{last})")
     elif special is None:
         lines += passed
         lines += [f"  Call of(call::{short_call(prototype)});", f"  next()({given});"]
     else:
-        lines += [] if special.always else passed
+        lines += ["  inside.caller = caller;"] if special.always else passed
         body = _body(_Fortran(prototype), special, "next()({0});", words, [f"result(a{last})"])
         lines += [f"  {line}" for line in body]
     lines.append("}")
     for end in ends:
         lines.append(f'static constinit Next<void({types})> next_{base}{end}{{"{base}{end}"}};')
-        lines.append(f'extern "C" void {base}{end}({declared}) {{ {name}(next_{base}{end}, {given}); }}')
+        call = f"{name}(next_{base}{end}, __builtin_return_address(0), {given});"
+        lines.append(f'extern "C" void {base}{end}({declared}) {{ {call} }}')
     if "_" in ends:
         for alias in [*(base + end for end in _SPELLED), base.upper()]:
             lines.append(f'extern "C" void {alias}({declared}) __attribute__((alias("{base}_")));')

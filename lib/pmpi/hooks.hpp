@@ -37,9 +37,15 @@ struct Message {
   std::uint64_t bytes;  // kUnknownBytes only for tools that match: the other end says it
 };
 
+// When and where an operation was posted or started: `site` is the tool's number of the place.
+struct Posting {
+  std::uint64_t ns = 0;
+  std::uint16_t site = 0;
+};
+
 // A nonblocking operation, or one start of a persistent one, of a known communicator: `call` posted or made it.
 struct Interval {
-  std::uint64_t posted = 0;  // what tool_posting said
+  Posting posted{};  // what tool_posting said
   int call = 0;
   About about{};
 };
@@ -69,8 +75,9 @@ void tool_finishing();
 // No session is open, and MPI_Init was not called: the process may end now, or use MPI again.
 void tool_paused();
 
-// A call begins, and ends, on this thread. `call` is its number (calls.hpp).
-void tool_enter(int call, const About& about);
+// A call begins, and ends, on this thread. `call` is its number (calls.hpp), `caller` the address that it returns to, NULL if
+// that is not known.
+void tool_enter(int call, const About& about, const void* caller);
 void tool_leave(int call, const About& about);
 // A call was left by longjmp, some time ago.
 void tool_left(int call);
@@ -78,8 +85,8 @@ void tool_left(int call);
 // A message is about to be posted; one has come, and its receive is complete.
 void tool_sent(const Message& message);
 void tool_received(const Message& message);
-// An operation is posted by the call that this thread is in, by `call`, or started, which `call` made: its time, for Interval.
-std::uint64_t tool_posting(int call, const About& about);
+// An operation is posted by the call that this thread is in, by `call`, or started, which `call` made: for Interval.
+Posting tool_posting(int call, const About& about);
 // An operation is complete, or nothing more will be heard of it (freed, MPI_Finalize); `got`: the message of a receive, with
 // its sequence only if the tool matches, NULL where there is none.
 void tool_completed(const Interval& interval, const Message* got, Ending ending);

@@ -76,7 +76,7 @@ Initialising::Initialising(int number) : number_(number), outermost_(!starting.e
     call_.emplace(number);
   } else if (outermost_ && !asked && tool_starting()) {
     done_ = true;
-    tool_enter(number_, {});
+    tool_enter(number_, {}, inside.caller);
   }
 }
 

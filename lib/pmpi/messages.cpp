@@ -184,7 +184,7 @@ void follow(int result, const Request& request, int call, const About& known, bo
     entry.operation.kind = Operation::other;
     entry.operation.persistent = persistent;
     entry.operation.active = !persistent;
-    entry.operation.interval = {persistent ? 0 : tool_posting(call, known), call, known};
+    entry.operation.interval = {persistent ? Posting{} : tool_posting(call, known), call, known};
     books.operations.add(entry, key_of(request.handle), request.fortran);
   });
   if (before) {
@@ -298,7 +298,7 @@ void remember(Operations::Entry*& entry, int result, const Request& request, int
     if (operation.posted.wild() && operation.posted.serial != 0) {
       operation.communicator->received.name(operation.posted, key);
     }
-    operation.interval = {operation.persistent ? 0 : tool_posting(call, known), call, known};
+    operation.interval = {operation.persistent ? Posting{} : tool_posting(call, known), call, known};
     books.operations.add(*entry, key, request.fortran);
   });
   entry = nullptr;

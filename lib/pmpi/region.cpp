@@ -22,8 +22,8 @@ extern "C" int MPI_Pcontrol(const int level, ...) {
 namespace fortran {
 namespace {
 
-void region_any(Next<void(Word)>& behind, Word level) {
-  if (passing(reinterpret_cast<const void*>(behind()))) {
+void region_any(Next<void(Word)>& behind, const void* caller, Word level) {
+  if (passing(caller, reinterpret_cast<const void*>(behind()))) {
     return behind()(level);
   }
   const Call of(call::Pcontrol);
@@ -36,8 +36,8 @@ constinit Next<void(Word)> next_f08{"mpi_pcontrol_f08_"};
 
 }  // namespace
 
-extern "C" void mpi_pcontrol_(Word level) { region_any(next_fortran, level); }
-extern "C" void mpi_pcontrol_f08_(Word level) { region_any(next_f08, level); }
+extern "C" void mpi_pcontrol_(Word level) { region_any(next_fortran, __builtin_return_address(0), level); }
+extern "C" void mpi_pcontrol_f08_(Word level) { region_any(next_f08, __builtin_return_address(0), level); }
 extern "C" void mpi_pcontrol(Word level) __attribute__((alias("mpi_pcontrol_")));
 extern "C" void mpi_pcontrol__(Word level) __attribute__((alias("mpi_pcontrol_")));
 extern "C" void MPI_PCONTROL(Word level) __attribute__((alias("mpi_pcontrol_")));

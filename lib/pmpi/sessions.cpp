@@ -51,7 +51,7 @@ int number_of(std::string_view tag) {
 }  // namespace
 
 SessionOpening::SessionOpening(int number) {
-  if (!passing()) {
+  if (!passing(inside.caller)) {
     call_.emplace(number);
   }
 }
@@ -72,7 +72,7 @@ void SessionOpening::done(int result, MPI_Session session) {
 }
 
 SessionClosing::SessionClosing(int number, MPI_Session session) {
-  if (!passing()) {
+  if (!passing(inside.caller)) {
     call_.emplace(number);
   }
   last_ = forget(session) && call_ && !initialised;
@@ -90,7 +90,7 @@ SessionClosing::~SessionClosing() {
 
 FromGroupMaking::FromGroupMaking(int number, MPI_Group group, std::string_view tag) {
   start_by_sessions();
-  if (passing()) {
+  if (passing(inside.caller)) {
     return;
   }
   call_.emplace(number);
@@ -109,7 +109,7 @@ void FromGroupMaking::done(int result, MPI_Comm communicator) {
 
 FromGroupsMaking::FromGroupsMaking(int number, std::string_view tag) {
   start_by_sessions();
-  if (!passing()) {
+  if (!passing(inside.caller)) {
     call_.emplace(number, number_of(tag));
   }
 }

@@ -43,6 +43,7 @@ struct Inside {
   int number = 0;
   unsigned nested = 0;            // calls that came inside it, but for those that bindings make
   const void* binding = nullptr;  // of Fortran, which may be written with a call of C
+  const void* caller = nullptr;   // where the call returns to whose shim was entered last: for the call that it makes
 };
 extern constinit thread_local Inside inside __attribute__((tls_model("initial-exec")));
 
@@ -50,10 +51,11 @@ extern constinit thread_local Inside inside __attribute__((tls_model("initial-ex
 // (of an error handler, of a signal handler), which is told then.
 bool is_nested(const void* caller);
 
-// Whether the tool is to hear nothing of the call whose shim asks.
-[[gnu::always_inline]] inline bool passing() {
-  return !listening.load(std::memory_order_relaxed) ||
-         (inside.call != nullptr && is_nested(__builtin_return_address(0)));
+// Whether the tool is to hear nothing of the call whose shim asks, and which returns to `caller`.
+[[gnu::always_inline]] inline bool passing(const void* caller = __builtin_return_address(0)) {
+  const bool passes = !listening.load(std::memory_order_relaxed) || (inside.call != nullptr && is_nested(caller));
+  inside.caller = caller;
+  return passes;
 }
 
 // One call of the program, from its begin to the end of the scope, also by an exception. The tool may write files: errno
@@ -67,7 +69,7 @@ class Call {
     const int error = errno;
     inside.call = this;
     inside.number = number;
-    tool_enter(number_, about_);
+    tool_enter(number_, about_, inside.caller);
     errno = error;
   }
   ~Call() {

@@ -1,6 +1,8 @@
 // The C interface: one profile of this process.
 #include "elbowroom/profile.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kWindowNs = 1'000'000;
 constexpr std::uint32_t kWindows = 4096;
+constexpr std::uint32_t kSites = 4096;
 constexpr std::uint64_t kRecords = 1 << 20;
 constexpr std::uint64_t kMostRecords = std::uint64_t{1} << 40;
 
@@ -28,8 +31,9 @@ void check(const elbow_profile_settings& settings) {
     throw Refusal(EINVAL, "settings: path and calls are given, and rank is one of ranks");
   }
   if (settings.windows % 2 != 0 || (records & (records - 1)) != 0 || records > kMostRecords ||
-      settings.call_kinds > 0xFFFF) {
-    throw Refusal(EINVAL, "settings: windows is even, records a power of two up to 2^40, call_kinds below 65536");
+      settings.call_kinds > 0xFFFF - std::min(settings.sites, std::uint32_t{0xFFFF})) {
+    throw Refusal(EINVAL,
+                  "settings: windows is even, records a power of two up to 2^40, call_kinds and sites below 65536");
   }
 }
 
@@ -60,6 +64,7 @@ int elbowroom::profile::keep_after_growth(elbow_profile& profile, elbow_profile_
 elbow_profile* elbow_profile_new(const elbow_profile_settings* settings) {
   return guard([&] {
     elbow_profile_settings whole = taken(settings, "settings");
+    whole.sites = whole.sites == 0 ? kSites : whole.sites;
     check(whole);
     whole.window_ns = whole.window_ns == 0 ? kWindowNs : whole.window_ns;
     whole.windows = whole.windows == 0 ? kWindows : whole.windows;
@@ -82,8 +87,9 @@ int elbow_profile_add(elbow_profile* profile, const elbow_profile_record* given,
   if (profile == nullptr || given == nullptr) {
     return fail(EINVAL, "%s: is NULL", profile == nullptr ? "profile" : "record");
   }
-  if (given->call >= profile->file.header()->call_kinds) {
-    return fail(EINVAL, "the record's call is none of the profile's calls");
+  elbowroom::profile::Header& header = *profile->file.header();
+  if (given->call >= header.call_kinds + std::atomic_ref(header.sites).load(std::memory_order_relaxed)) {
+    return fail(EINVAL, "the record's call is none of the profile's calls and sites");
   }
   return elbowroom::profile::add(*profile, *given, keep != 0);
 }
@@ -92,8 +98,25 @@ int elbow_profile_look_at_threads(elbow_profile* profile) {
   if (profile == nullptr) {
     return fail(EINVAL, "profile: is NULL");
   }
-  elbowroom::profile::look_at_threads(*profile->file.header());
+  elbowroom::profile::look_at_threads(*profile);
   return 0;
+}
+
+int elbow_profile_site(elbow_profile* profile, uint16_t call, const void* caller) {
+  if (profile == nullptr) {
+    return fail(EINVAL, "profile: is NULL");
+  }
+  if (call >= profile->file.header()->call_kinds) {
+    return fail(EINVAL, "call: is none of the profile's calls");
+  }
+  return profile->sites.find(call, caller);
+}
+
+int elbow_profile_sample(elbow_profile* profile) {
+  if (profile == nullptr) {
+    return fail(EINVAL, "profile: is NULL");
+  }
+  return elbowroom::profile::sample(*profile);
 }
 
 int elbow_profile_finish(elbow_profile* profile) {

@@ -13,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "machine/cgroup.hpp"
 #include "profile/ticks.hpp"
 
 namespace elbowroom::profile {
@@ -78,9 +79,7 @@ void copy_text(char (&to)[size], const char* text) {
 }  // namespace
 
 ProfileFile::ProfileFile(const elbow_profile_settings& settings)
-    : path_(std::filesystem::absolute(settings.path)),
-      places_(places_for(static_cast<std::uint64_t>(settings.ranks), settings.call_kinds, settings.windows,
-                         settings.records)) {
+    : path_(std::filesystem::absolute(settings.path)), places_(places_for(settings)) {
   const Descriptor file(path_, O_RDWR | O_CREAT | O_EXCL);
   if (file.number() < 0) {
     refuse(errno, path_);
@@ -141,12 +140,22 @@ void ProfileFile::fill(const elbow_profile_settings& settings) {
   header.windows = settings.windows;
   header.records = settings.records;
   header.call_kinds = settings.call_kinds;
+  header.thread_room = kMostThreads;
+  header.module_room = kMostModules;
+  header.site_room = settings.sites;
   header.nodes_offset = places_.nodes;
+  header.threads_offset = places_.threads;
+  header.modules_offset = places_.modules;
+  header.sites_offset = places_.sites;
   header.calls_offset = places_.calls;
   header.windows_offset = places_.windows;
   header.records_offset = places_.records;
   gethostname(header.host, sizeof header.host - 1);
   copy_text(header.mpi, settings.mpi);
+  const Cgroup limits = read_cgroup();
+  header.cpu_limit = limits.unknown.empty() ? limits.cpus.value_or(0) : -1;
+  // A list that is cut off would be another one.
+  copy_text(header.cpuset, limits.cpuset.size() < sizeof header.cpuset ? limits.cpuset.c_str() : "");
   for (std::uint32_t i = 0; i < settings.call_kinds; ++i) {
     copy_text(calls()[i].name, settings.calls[i]);
   }

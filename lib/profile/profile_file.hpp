@@ -20,7 +20,10 @@ class ProfileFile {
   ProfileFile& operator=(const ProfileFile&) = delete;
 
   Header* header() const { return reinterpret_cast<Header*>(memory_); }
+  ThreadPlace* threads() const { return reinterpret_cast<ThreadPlace*>(memory_ + places_.threads); }
+  Module* modules() const { return reinterpret_cast<Module*>(memory_ + places_.modules); }
   CallTotals* calls() const { return reinterpret_cast<CallTotals*>(memory_ + places_.calls); }
+  SiteTotals* sites() const { return reinterpret_cast<SiteTotals*>(memory_ + places_.sites); }
   elbow_profile_window* windows() const { return reinterpret_cast<elbow_profile_window*>(memory_ + places_.windows); }
   elbow_profile_record* records() const { return reinterpret_cast<elbow_profile_record*>(memory_ + places_.records); }
   // The node of each rank: the file is whole from now on.

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -6,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -119,12 +121,15 @@ TEST_CASE("threads are there with their cores and the time that they ran, also w
   });
   pinned.join();
   elbow_profile_look_at_threads(profile);
-  const Header header = Contents(file).header();
+  const Contents contents(file);
+  const Header header = contents.header();
   REQUIRE(header.threads >= 2);
   std::size_t alone = 0;
   for (std::uint32_t i = 0; i < header.threads; ++i) {
-    const ThreadPlace& place = header.places[i];
+    const auto place = contents.at<ThreadPlace>(header.threads_offset, i);
     CHECK(place.cpus >= 1);
+    CHECK(place.cpu >= static_cast<std::int32_t>(place.first));
+    CHECK(place.cpu <= static_cast<std::int32_t>(place.last));
     alone += place.thread != getpid() && place.cpus == 1 && place.first == static_cast<std::uint32_t>(core) ? 1 : 0;
     if (place.thread == getpid()) {
       CHECK(place.cpus == static_cast<std::uint32_t>(CPU_COUNT(&before)));
@@ -132,6 +137,202 @@ TEST_CASE("threads are there with their cores and the time that they ran, also w
     }
   }
   CHECK(alone == 1);
+  elbow_profile_free(profile);
+}
+
+[[gnu::noinline]] const void* caller() {
+  asm volatile("");  // else calls of it are one
+  return __builtin_return_address(0);
+}
+
+TEST_CASE("a place that calls has one site for each call, with its module and its address there") {
+  const Folder folder;
+  const std::string file = folder.file();
+  const elbow_profile_settings settings = settings_for(file);
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  const void* const one = caller();
+  const void* const other = caller();
+  REQUIRE(one != other);
+  const int first = elbow_profile_site(profile, 0, one);
+  CHECK(first == 2);
+  CHECK(elbow_profile_site(profile, 0, other) == 3);
+  CHECK(elbow_profile_site(profile, 1, one) == 4);
+  CHECK(elbow_profile_site(profile, 0, one) == first);
+  CHECK(elbow_profile_site(profile, 1, nullptr) == 1);
+  CHECK(elbow_profile_site(profile, 2, one) == -1);
+  CHECK(errno == EINVAL);
+  elbow_profile_record record = send(100);
+  record.call = static_cast<std::uint16_t>(first);
+  CHECK(elbow_profile_add(profile, &record, 1) == 0);
+  const Contents contents(file);
+  const Header header = contents.header();
+  REQUIRE(header.sites == 3);
+  REQUIRE(header.modules == 1);
+  const auto site = contents.at<SiteTotals>(header.sites_offset, 0);
+  const auto module = contents.at<Module>(header.modules_offset, 0);
+  CHECK(site.call == 0);
+  CHECK(site.count == 1);
+  CHECK(site.bytes == 100);
+  CHECK(site.module == 0);
+  CHECK(site.offset + module.bias == reinterpret_cast<std::uintptr_t>(one));
+  CHECK(fs::equivalent(std::string(module.path), "/proc/self/exe"));
+  CHECK(module.size == fs::file_size(module.path));
+  CHECK(contents.at<SiteTotals>(header.sites_offset, 2).call == 1);
+  CHECK(header.calls == 1);
+  elbow_profile_free(profile);
+}
+
+TEST_CASE("code that belongs to no module keeps its address, and places without room are the call's alone") {
+  const Folder folder;
+  const std::string file = folder.file();
+  elbow_profile_settings settings = settings_for(file);
+  settings.sites = 2;
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  const auto place = [](std::uintptr_t address) { return reinterpret_cast<const void*>(address); };
+  CHECK(elbow_profile_site(profile, 1, place(16)) == 2);
+  CHECK(elbow_profile_site(profile, 1, place(32)) == 3);
+  CHECK(elbow_profile_site(profile, 1, place(48)) == 1);
+  CHECK(elbow_profile_site(profile, 0, place(48)) == 0);
+  CHECK(elbow_profile_site(profile, 1, place(32)) == 3);
+  const Contents contents(file);
+  const auto site = contents.at<SiteTotals>(contents.header().sites_offset, 1);
+  CHECK(site.module == kNoModule);
+  CHECK(site.offset == 32);
+  elbow_profile_free(profile);
+}
+
+TEST_CASE("threads that see the same places first have the same sites") {
+  const Folder folder;
+  const std::string file = folder.file();
+  elbow_profile_settings settings = settings_for(file);
+  settings.threads = 1;
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  constexpr std::size_t kThreads = 4;
+  constexpr std::size_t kPlaces = 200;
+  std::vector<std::vector<int>> found(kThreads);
+  std::vector<std::thread> threads;
+  for (std::vector<int>& own : found) {
+    threads.emplace_back([profile, &own] {
+      for (std::size_t i = 0; i < kPlaces; ++i) {
+        own.push_back(elbow_profile_site(profile, 1, reinterpret_cast<const void*>(64 * (i + 1))));
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  // A thread that cannot have the table in time does without a site.
+  for (std::size_t i = 0; i < kPlaces; ++i) {
+    const int again = elbow_profile_site(profile, 1, reinterpret_cast<const void*>(64 * (i + 1)));
+    for (const std::vector<int>& own : found) {
+      CHECK((own[i] == again || own[i] == 1));
+    }
+  }
+  CHECK(Contents(file).header().sites == kPlaces);
+  elbow_profile_free(profile);
+}
+
+std::uint64_t compute_for(std::uint64_t ns) {
+  const std::uint64_t begin = elbow_profile_now();
+  std::uint64_t end = begin;
+  while (end - begin < ns) {
+    end = elbow_profile_now();
+  }
+  return end - begin;
+}
+
+TEST_CASE("samples of a thread say how long it ran and waited, and the rest is sleep") {
+  const Folder folder;
+  const std::string file = folder.file();
+  const elbow_profile_settings settings = settings_for(file);
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  REQUIRE(elbow_profile_sample(profile) == 0);
+  compute_for(20'000'000);
+  REQUIRE(elbow_profile_sample(profile) == 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  REQUIRE(elbow_profile_sample(profile) == 0);
+  const Contents contents(file);
+  const elbow_profile_record first = contents.record(0);
+  const bool waited = contents.record(1).kind == ELBOW_PROFILE_WAITED;
+  const elbow_profile_record second = contents.record(waited ? 2 : 1);
+  CHECK(first.kind == ELBOW_PROFILE_RAN);
+  CHECK(second.kind == ELBOW_PROFILE_RAN);
+  CHECK(first.peer >= 0);
+  CHECK(second.begin_ns == first.end_ns);
+  std::uint64_t accounted = first.bytes;
+  if (waited) {
+    CHECK(contents.record(1).end_ns == first.end_ns);
+    accounted += contents.record(1).bytes;
+  }
+  if ((first.flags & ELBOW_PROFILE_UNFINISHED) == 0) {
+    // Without a sleep the thread ran or waited.
+    const std::uint64_t wall = first.end_ns - first.begin_ns;
+    CHECK(accounted + wall / 10 > wall);
+    CHECK(accounted < wall + wall / 10);
+  }
+  CHECK(second.bytes < 20'000'000);
+  CHECK(contents.header().calls == 0);
+  const auto place = contents.at<ThreadPlace>(contents.header().threads_offset, first.call);
+  CHECK(place.thread == getpid());
+  elbow_profile_free(profile);
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_CASE("threads that have ended leave no descriptor open") {
+  const Folder folder;
+  const std::string file = folder.file();
+  elbow_profile_settings settings = settings_for(file);
+  settings.threads = 1;
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  const std::size_t before = open_descriptors();
+  for (int i = 0; i < 100; ++i) {
+    std::thread([profile] {
+      elbow_profile_sample(profile);
+      elbow_profile_sample(profile);
+    }).join();
+  }
+  CHECK(open_descriptors() == before);
+  const Contents contents(file);
+  std::uint64_t known = 0;
+  for (std::uint64_t i = 0; i < contents.header().written; ++i) {
+    const elbow_profile_record record = contents.record(i);
+    known += record.kind == ELBOW_PROFILE_RAN && (record.flags & ELBOW_PROFILE_UNFINISHED) == 0 ? 1 : 0;
+  }
+  CHECK((known == 100 || !fs::exists("/proc/self/schedstat")));
+  elbow_profile_free(profile);
+}
+
+TEST_CASE("a program that closes the descriptor of samples keeps what it opens by that number") {
+  const Folder folder;
+  const std::string file = folder.file();
+  const elbow_profile_settings settings = settings_for(file);
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  const int own = dup(STDOUT_FILENO);
+  std::thread([&] {
+    elbow_profile_sample(profile);
+    for (int number = 3; number < 1024; ++number) {
+      if (number != own) {
+        close(number);
+      }
+    }
+    for (int number = 3; number < 1024; ++number) {
+      dup2(own, number);
+    }
+    elbow_profile_sample(profile);
+  }).join();
+  int open = 0;
+  for (int number = 3; number < 1024; ++number) {
+    open += fcntl(number, F_GETFD) >= 0 ? 1 : 0;
+    close(number);
+  }
+  CHECK(open == 1024 - 3);
   elbow_profile_free(profile);
 }
 

@@ -9,19 +9,30 @@
 #include "elbowroom/profile.h"
 #include "profile/layout.hpp"
 #include "profile/profile_file.hpp"
+#include "profile/scheduler.hpp"
+#include "profile/sites.hpp"
 #include "profile/windows.hpp"
 
 struct elbow_profile {
   explicit elbow_profile(const elbow_profile_settings& settings)
-      : file(settings), windows(file.header(), file.windows()), threads(settings.threads != 0), space(file.grow()) {}
+      : file(settings),
+        windows(file.header(), file.windows()),
+        sites(file),
+        threads(settings.threads != 0),
+        space(file.grow()) {}
 
+  static inline std::atomic<std::uint64_t> made{0};
+
+  const std::uint64_t number = ++made;  // never 0: a thread knows its last sample's profile by it
   elbowroom::profile::ProfileFile file;
   elbowroom::profile::Windows windows;
+  elbowroom::profile::Sites sites;
   bool threads;
   std::uint64_t space;  // records that may be written
   bool is_full = false;
   std::atomic_flag taken = ATOMIC_FLAG_INIT;
   std::mutex growing;
+  std::mutex adding_threads;
 };
 
 namespace elbowroom::profile {
@@ -65,6 +76,17 @@ inline bool keep_record(elbow_profile& profile, const elbow_profile_record& reco
 // The same where there may be no space: 0, or -1 with the error for the first record that there is no space for.
 int keep_after_growth(elbow_profile& profile, elbow_profile_record record);
 
+// A record that counts nowhere.
+inline int keep(elbow_profile& profile, const elbow_profile_record& record) {
+  {
+    const Locked only(profile);
+    if (keep_record(profile, record)) [[likely]] {
+      return 0;
+    }
+  }
+  return keep_after_growth(profile, record);
+}
+
 // As elbow_profile_add, for a record whose call is one of the profile's.
 inline int add(elbow_profile& profile, elbow_profile_record record, bool keep) {
   // Another thread began what this one ends, or the clocks were compared meanwhile.
@@ -92,6 +114,8 @@ inline int add(elbow_profile& profile, elbow_profile_record record, bool keep) {
 // On which cores the threads of this process may run, and how long they have run: threads that share a core slow each other
 // down, and none of them can see it.
 // Adds what /proc/self/task says now; threads that have ended keep what was seen of them. One thread at a time.
-void look_at_threads(Header& header);
+void look_at_threads(elbow_profile& profile);
+// The place in the table of the thread with this number, which is added; kMostThreads where there is no room. Any thread.
+std::size_t place_of_thread(elbow_profile& profile, std::int32_t thread);
 
 }  // namespace elbowroom::profile

@@ -10,6 +10,8 @@
 #include <charconv>
 #include <cstdio>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string_view>
 
 #include "profile/recording.hpp"
@@ -20,19 +22,56 @@ namespace {
 constexpr std::size_t kMostCpus = 16384;
 using Mask = std::array<unsigned long, kMostCpus / (8 * sizeof(unsigned long))>;
 
-// CPU time of a thread in ns, the first number of schedstat; 0 where the kernel does not count it.
-std::uint64_t time_of(std::int32_t thread) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "/proc/self/task/%d/schedstat", thread);
-  const int file = open(text.data(), O_RDONLY | O_CLOEXEC);
+using Text = std::array<char, 1024>;
+
+// What a file of a thread says; empty where it cannot be read.
+std::string_view text_of(std::int32_t thread, const char* name, Text& text) {
+  std::array<char, 64> path{};
+  std::snprintf(path.data(), path.size(), "/proc/self/task/%d/%s", thread, name);
+  const int file = open(path.data(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
-    return 0;
+    return {};
   }
   const ssize_t size = read(file, text.data(), text.size());
   close(file);
-  std::uint64_t ns = 0;
-  std::from_chars(text.data(), text.data() + std::max<ssize_t>(size, 0), ns);
-  return ns;
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+// The word at a place of a text, as a number.
+template <typename Number>
+std::optional<Number> word(std::string_view text, int place) {
+  for (; place > 0; --place) {
+    text.remove_prefix(std::min(text.find(' '), text.size() - 1) + 1);
+  }
+  Number number{};
+  const bool is_number = std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc();
+  return is_number ? std::optional(number) : std::nullopt;
+}
+
+// The core that a thread ran on last: `processor`, the 39th word of its stat. The second one is a name with brackets around it,
+// which may have blanks and brackets itself.
+std::int32_t core_of(std::int32_t thread) {
+  constexpr int kAfterName = 37;
+  Text text;
+  const std::string_view all = text_of(thread, "stat", text);
+  const std::size_t name = all.rfind(')');
+  return name == std::string_view::npos ? -1 : word<std::int32_t>(all.substr(name), kAfterName).value_or(-1);
+}
+
+// The NUMA node of a core; -1 where the kernel has none.
+std::int32_t node_of(std::int32_t cpu) {
+  std::array<char, 64> path{};
+  std::snprintf(path.data(), path.size(), "/sys/devices/system/cpu/cpu%d", cpu);
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.data()), closedir);
+  while (const dirent* entry = folder == nullptr ? nullptr : readdir(folder.get())) {
+    const std::string_view name = entry->d_name;
+    std::int32_t node = -1;
+    if (name.starts_with("node") &&
+        std::from_chars(name.data() + 4, name.data() + name.size(), node).ec == std::errc()) {
+      return node;
+    }
+  }
+  return -1;
 }
 
 // The cores in FNV-1a of 64 bits: threads with the same number may run on the same ones.
@@ -51,17 +90,44 @@ void set_cores(ThreadPlace& place, const Mask& mask) {
   }
 }
 
-// NULL: there is no room for another thread.
-ThreadPlace* place_of(Header& header, std::int32_t thread) {
-  ThreadPlace* const end = header.places + header.threads;
-  ThreadPlace* const found =
-      std::find_if(header.places, end, [&](const ThreadPlace& one) { return one.thread == thread; });
-  return found < header.places + kMostThreads ? found : nullptr;
+// What the scheduler has given the thread so far; the same numbers as before where the kernel does not count.
+void set_times(ThreadPlace& place) {
+  Text text;
+  const std::string_view numbers = text_of(place.thread, "schedstat", text);
+  if (!numbers.empty()) {
+    place.cpu_ns = std::max(place.cpu_ns, word<std::uint64_t>(numbers, 0).value_or(0));
+    place.waited_ns = std::max(place.waited_ns, word<std::uint64_t>(numbers, 1).value_or(0));
+  }
+}
+
+void set_core(ThreadPlace& place) {
+  const std::int32_t core = core_of(place.thread);
+  if (core >= 0 && core != place.cpu) {
+    place.migrations += place.cpu >= 0 ? 1 : 0;
+    place.cpu = core;
+    place.node = node_of(core);
+  }
 }
 
 }  // namespace
 
-void look_at_threads(Header& header) {
+std::size_t place_of_thread(elbow_profile& profile, std::int32_t thread) {
+  const std::lock_guard adding(profile.adding_threads);
+  Header& header = *profile.file.header();
+  ThreadPlace* const first = profile.file.threads();
+  ThreadPlace* const end = first + header.threads;
+  ThreadPlace* const place = std::find_if(first, end, [&](const ThreadPlace& one) { return one.thread == thread; });
+  if (place == end && header.threads < header.thread_room) {
+    place->thread = thread;
+    place->cpu = -1;
+    place->node = -1;
+    // A reader sees no place that is not whole.
+    std::atomic_ref(header.threads).store(header.threads + 1, std::memory_order_release);
+  }
+  return static_cast<std::size_t>(place - first);
+}
+
+void look_at_threads(elbow_profile& profile) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc/self/task"), closedir);
   while (const dirent* entry = folder == nullptr ? nullptr : readdir(folder.get())) {
     const std::string_view name = entry->d_name;
@@ -71,16 +137,13 @@ void look_at_threads(Header& header) {
     if (thread <= 0 || sched_getaffinity(thread, sizeof mask, reinterpret_cast<cpu_set_t*>(mask.data())) != 0) {
       continue;
     }
-    ThreadPlace* const place = place_of(header, thread);
-    if (place == nullptr) {
+    const std::size_t place = place_of_thread(profile, thread);
+    if (place == kMostThreads) {
       return;
     }
-    place->thread = thread;
-    set_cores(*place, mask);
-    place->cpu_ns = std::max(place->cpu_ns, time_of(thread));
-    const auto count = static_cast<std::uint32_t>(place - header.places) + 1;
-    // A reader sees no place that is not whole.
-    std::atomic_ref(header.threads).store(std::max(header.threads, count), std::memory_order_release);
+    set_cores(profile.file.threads()[place], mask);
+    set_times(profile.file.threads()[place]);
+    set_core(profile.file.threads()[place]);
   }
 }
 

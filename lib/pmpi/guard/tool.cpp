@@ -97,7 +97,7 @@ void tool_finishing() {}
 
 void tool_paused() {}
 
-void tool_enter(int call, const About& about) {
+void tool_enter(int call, const About& about, const void*) {
   if (place_here == nullptr) {
     return;
   }
@@ -129,12 +129,12 @@ void tool_left(int) {
 void tool_sent(const Message&) {}
 void tool_received(const Message&) {}
 
-std::uint64_t tool_posting(int call, const About& about) {
+Posting tool_posting(int call, const About& about) {
   const int direction = direction_of(call, about);
   if (place_here != nullptr && direction != kNothing) {
     guard::begin(*place_here, direction, about.bytes, threaded());
   }
-  return 0;
+  return {};
 }
 
 void tool_completed(const Interval& interval, const Message*, Ending) {

@@ -23,6 +23,7 @@
 #include "pmpi/nodes.hpp"
 #include "pmpi/profile/roles.hpp"
 #include "profile/recording.hpp"
+#include "profile/scheduler.hpp"
 #include "profile/ticks.hpp"
 #include "trace/job_identity.hpp"
 #include "trace/refusal.hpp"
@@ -56,6 +57,8 @@ void look_at_threads(std::uint64_t now) {
 
 // The call that this thread is in.
 struct Current {
+  std::uint16_t site = 0;
+  const void* caller = nullptr;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;  // where it is known already
   bool completed = false;
@@ -102,6 +105,21 @@ void add_alone(elbow_profile_record record, bool keep) {
   }
 }
 
+// What the scheduler has done with this thread since its last sample.
+[[gnu::noinline]] void sample() {
+  const auto add = [] {
+    if (profile::sample(*recorded) != 0) {
+      say_error();
+    }
+  };
+  if (threaded() && !for_threads) {
+    const Locked only;
+    add();
+  } else {
+    add();
+  }
+}
+
 inline void add(const elbow_profile_record& record, bool keep) {
   if (threaded() && !for_threads) [[unlikely]] {
     add_alone(record, keep);
@@ -110,11 +128,11 @@ inline void add(const elbow_profile_record& record, bool keep) {
   }
 }
 
-// The peer, bytes and flags of what a call or an operation is about.
-inline elbow_profile_record record_of(int call, const About& about) {
+// The peer, bytes and flags of what a call or an operation is about, which comes from that site.
+inline elbow_profile_record record_of(int call, std::uint16_t site, const About& about) {
   const Entry& entry = kEntries[static_cast<std::size_t>(call)];
   elbow_profile_record record{};
-  record.call = static_cast<std::uint16_t>(call);
+  record.call = site;
   record.peer = about.peer;
   record.bytes = entry.bytes && !(entry.one_peer && about.peer == kNobody) ? about.bytes : 0;
   if (entry.many) {
@@ -236,6 +254,7 @@ bool start(const Place& place) {
   own_node = nodes[static_cast<std::size_t>(rank)];
   several_nodes = std::any_of(nodes.begin(), nodes.end(), [](std::int32_t node) { return node != own_node; });
   elbow_profile_set_nodes(recorded, nodes.data());
+  sample();
   pthread_atfork(nullptr, nullptr, forget_in_child);
   return true;
 }
@@ -261,6 +280,7 @@ void tool_finishing() {
   if (recorded != nullptr) {
     next_look = 0;
     look_at_threads(profile::now());
+    sample();
   }
 }
 
@@ -271,25 +291,42 @@ void tool_paused() {
   }
 }
 
-void tool_enter(int, const About&) { current = {profile::now()}; }
+void tool_enter(int call, const About&, const void* caller) {
+  current = {};
+  current.caller = caller;
+  current.begin = profile::now();
+  if (recorded == nullptr) [[unlikely]] {
+    return;
+  }
+  current.site = recorded->sites.find(static_cast<std::uint16_t>(call), caller);
+  if (current.begin >= profile::sampling.due) [[unlikely]] {
+    sample();
+    current.begin = profile::now();
+  }
+}
 
 void tool_leave(int call, const About& about) {
   if (recorded == nullptr) {
     return;
   }
   const Entry& entry = kEntries[static_cast<std::size_t>(call)];
-  elbow_profile_record record = record_of(call, about);
+  if (call == call::Init || call == call::Init_thread) {
+    // The profile begins with the end of MPI_Init.
+    current.begin = current.end = profile::now();
+    current.site = recorded->sites.find(static_cast<std::uint16_t>(call), current.caller);
+  }
+  elbow_profile_record record = record_of(call, current.site, about);
   record.begin_ns = current.begin;
   record.end_ns = current.end != 0 ? current.end : profile::now();
   record.flags |= ELBOW_PROFILE_INSIDE;
-  if (call == call::Init || call == call::Init_thread) {
-    record.begin_ns = record.end_ns;  // the profile begins with the end of MPI_Init
-  }
   const bool nothing = entry.asks && !current.completed;
   record.kind = nothing ? static_cast<std::uint8_t>(ELBOW_PROFILE_OTHER) : entry.kind;
   add(record, record.kind != ELBOW_PROFILE_OTHER || (!nothing && record.end_ns - record.begin_ns >= kShortest));
   if (current.got && record.kind == ELBOW_PROFILE_EXCHANGE) {
     add_received(record, ELBOW_PROFILE_RECEIVE, current.peer, current.bytes);
+  }
+  if (record.end_ns >= profile::sampling.due) [[unlikely]] {
+    sample();
   }
   if (record.end_ns >= next_look.load(std::memory_order_relaxed)) [[unlikely]] {
     look_at_threads(record.end_ns);
@@ -313,7 +350,10 @@ void tool_received(const Message& message) {
   current.bytes = message.bytes;
 }
 
-std::uint64_t tool_posting(int, const About&) { return current.begin; }
+Posting tool_posting(int call, const About&) {
+  const auto number = static_cast<std::uint16_t>(call);
+  return {current.begin, recorded == nullptr ? number : recorded->sites.find(number, current.caller)};
+}
 
 void tool_completed(const Interval& interval, const Message* got, Ending ending) {
   current.completed = true;
@@ -322,8 +362,8 @@ void tool_completed(const Interval& interval, const Message* got, Ending ending)
   }
   current.end = current.end != 0 ? current.end : profile::now();
   const Entry& entry = kEntries[static_cast<std::size_t>(interval.call)];
-  elbow_profile_record record = record_of(interval.call, interval.about);
-  record.begin_ns = interval.posted;
+  elbow_profile_record record = record_of(interval.call, interval.posted.site, interval.about);
+  record.begin_ns = interval.posted.ns;
   record.end_ns = current.end;
   record.kind = entry.pending;
   record.flags |= ELBOW_PROFILE_PENDING;
@@ -356,8 +396,13 @@ void tool_world_barrier() {}
 void tool_region(int level) {
   if (recorded != nullptr) {
     const std::uint64_t now = profile::now();
-    add({now, now, static_cast<std::uint64_t>(level < 0 ? 0 : level), kNobody, call::Pcontrol, ELBOW_PROFILE_MARK, 0},
+    add({now, now, static_cast<std::uint64_t>(level < 0 ? 0 : level), kNobody, current.site, ELBOW_PROFILE_MARK, 0},
         true);
+    if (now >= profile::sampling.mark) {
+      const int error = errno;
+      sample();
+      errno = error;
+    }
   }
 }
 

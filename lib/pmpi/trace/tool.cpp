@@ -242,7 +242,7 @@ std::uint32_t peer_of(const About& about) { return static_cast<std::uint32_t>(st
 
 }  // namespace
 
-void tool_enter(int call, const About& about) {
+void tool_enter(int call, const About& about, const void*) {
   if (const elbow_trace_type* type = type_of(call)) {
     elbow_trace_begin(type, peer_of(about), about.bytes, about.communicator);
   }
@@ -270,7 +270,7 @@ void tool_received(const Message& message) {
 }
 
 // When a transfer began and ended is in the events of its calls.
-std::uint64_t tool_posting(int, const About&) { return 0; }
+Posting tool_posting(int, const About&) { return {}; }
 void tool_completed(const Interval&, const Message*, Ending) {}
 int tool_communicator(const std::vector<int>&, int) { return 0; }
 

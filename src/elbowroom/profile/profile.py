@@ -42,6 +42,7 @@ from elbowroom.profile.rank_file import (
     read_rank,
     release,
 )
+from elbowroom.profile.scheduler import SchedulerSamples, samples_of_ranks
 from elbowroom.profile.summary import (
     MANIFEST,
     MANIFEST_FILE,
@@ -114,24 +115,6 @@ class MpiEvents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 FIELDS = ("rank", "begin", "end", "bytes", "peer", "members", "call", "kind", "flags")
-
-
-class SchedulerSamples(msgspec.Struct, frozen=True, kw_only=True):
-    """What the scheduler did with the threads that call MPI, N of each field, ordered by rank and begin;
-    times in ns since the job's start.
-
-    Between `begin` and `end` a thread was `cpu_ns` on a core and `waited_ns` in the run queue; the rest of
-    the time it slept. `thread` is a number in the rank's `threads`, `cpu` the core at the end. `waited_ns` is
-    None where the kernel does not count it (CONFIG_SCHED_INFO).
-    """
-
-    rank: Ints
-    thread: Ints
-    begin: Ints
-    end: Ints
-    cpu_ns: Ints
-    waited_ns: Ints | None
-    cpu: Ints
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -214,6 +197,7 @@ def read_profile(folder: Path) -> Profile:
         duration=max(1, *_ends(ranks, start)),
         notes=(*(manifest.notes if manifest else ()), *_notes(ranks, manifest)),
         memory=_memory(folder),
+        scheduled=samples_of_ranks(ranks, start),
     )
 
 
@@ -355,6 +339,9 @@ def _events(ranks: Sequence[RankFile], job: Sequence[RankFile]) -> MpiEvents:
     start = clock_starts(job)
     names = tuple(dict.fromkeys(kind.name for rank in job for kind in rank.call_kinds))
     number = {name: at for at, name in enumerate(names)}
+    sites = tuple(dict.fromkeys(site for rank in job for site in rank.sites or ()))
+    site_number = {site: at for at, site in enumerate(sites)}
+    have_sites = all(rank.sites is not None for rank in job)
     parts: list[dict[str, Any]] = []
     for rank in ranks:
         records = rank.records
@@ -376,9 +363,12 @@ def _events(ranks: Sequence[RankFile], job: Sequence[RankFile]) -> MpiEvents:
             "kind": records["kind"].astype(np.int64),
             "flags": records["flags"].astype(np.int64),
         }
+        if have_sites:
+            own = np.array([site_number[site] for site in rank.sites or ()], dtype=np.int64)
+            columns["site"] = own[rank.site_of]
         parts.append({name: column[order] for name, column in columns.items()})
-    joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in FIELDS}
-    return MpiEvents(names=names, **joined)
+    joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return MpiEvents(names=names, sites=sites if have_sites else (), **joined)
 
 
 def _node_names(ranks: Sequence[RankFile], nodes: int) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The file of one process: rank-NNNNNN.profile, which lib/profile maps while the program runs.
 
-Everything is little endian. The header comes first; it holds the offsets of four tables: the node of each
-rank, the calls, the windows, and a ring of records. A killed process leaves a file without `end_ns`.
+Everything is little endian. The header comes first; it holds the offsets of the tables: the node of each
+rank, threads, modules, calls, sites, windows, and a ring of records. A killed process leaves a file without
+`end_ns`. Format 1 has no modules and sites, and its threads are in the header.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ import numpy.typing as npt
 from elbowroom.errors import UsageError
 
 MAGIC = b"ELBPROF1"
-VERSION = 1
+VERSION = 2
 HEADER_BYTES = 4096
 
 (
     OTHER, SEND, RECEIVE, SENDRECV, COLLECTIVE, POSTED_SEND, POSTED_RECEIVE, POSTED_COLLECTIVE, COMPLETION,
-    ONE_SIDED, MARK, BARRIER,
-) = range(12)  # fmt: skip
-KINDS = 12
+    ONE_SIDED, MARK, BARRIER, RAN, WAITED,
+) = range(14)  # fmt: skip
+KINDS = 14
 
 BETWEEN, CALL, SPAN, OPEN = 1, 2, 4, 8
 """Flags of a record: the peer is on another node; a call; from post to completion; it was never completed."""
 
-THREAD = np.dtype(
+THREAD_1 = np.dtype(
     [
         ("thread", "<i4"),
         ("cpus", "<u4"),
@@ -41,49 +42,84 @@ THREAD = np.dtype(
         ("cpu_ns", "<u8"),
     ]
 )
-THREADS = 116
-"""Threads of a process that are in its file at most."""
+THREADS_1 = 116
+"""Threads of a process that are in a file of format 1 at most."""
+THREAD = np.dtype(
+    [
+        *((name, THREAD_1[name]) for name in THREAD_1.names or ()),
+        ("waited_ns", "<u8"),
+        ("cpu", "<i4"),
+        ("node", "<i4"),
+        ("migrations", "<u4"),
+        ("reserved", "<u4"),
+    ]
+)
 
+_HEADER = [
+    ("magic", "S8"),
+    ("version", "<u4"),
+    ("header_bytes", "<u4"),
+    ("rank", "<i4"),
+    ("size", "<i4"),
+    ("node", "<i4"),
+    ("nodes", "<i4"),
+    ("local_rank", "<i4"),
+    ("local_size", "<i4"),
+    ("pid", "<u8"),
+    ("start_wall_ns", "<u8"),
+    ("start_ns", "<u8"),
+    ("end_ns", "<u8"),
+    ("window_ns", "<u8"),
+    ("windows", "<u4"),
+    ("window_count", "<u4"),
+    ("records", "<u8"),
+    ("written", "<u8"),
+    ("lost", "<u8"),
+    ("calls", "<u8"),
+    ("mpi_ns", "<u8"),
+    ("call_kinds", "<u4"),
+    ("merging", "<u4"),
+    ("nodes_at", "<u8"),
+    ("calls_at", "<u8"),
+    ("windows_at", "<u8"),
+    ("records_at", "<u8"),
+    ("host", "S64"),
+    ("mpi", "S128"),
+]
 HEADER = np.dtype(
     [
-        ("magic", "S8"),
-        ("version", "<u4"),
-        ("header_bytes", "<u4"),
-        ("rank", "<i4"),
-        ("size", "<i4"),
-        ("node", "<i4"),
-        ("nodes", "<i4"),
-        ("local_rank", "<i4"),
-        ("local_size", "<i4"),
-        ("pid", "<u8"),
-        ("start_wall_ns", "<u8"),
-        ("start_ns", "<u8"),
-        ("end_ns", "<u8"),
-        ("window_ns", "<u8"),
-        ("windows", "<u4"),
-        ("window_count", "<u4"),
-        ("records", "<u8"),
-        ("written", "<u8"),
-        ("lost", "<u8"),
-        ("calls", "<u8"),
-        ("mpi_ns", "<u8"),
-        ("call_kinds", "<u4"),
-        ("merging", "<u4"),
-        ("nodes_at", "<u8"),
-        ("calls_at", "<u8"),
-        ("windows_at", "<u8"),
-        ("records_at", "<u8"),
-        ("host", "S64"),
-        ("mpi", "S128"),
-        # Zero in files of older releases.
+        *_HEADER,
         ("threads", "<u4"),
-        ("reserved", "<u4"),
-        ("places", THREAD, THREADS),
+        ("thread_room", "<u4"),
+        ("threads_at", "<u8"),
+        ("modules", "<u4"),
+        ("module_room", "<u4"),
+        ("modules_at", "<u8"),
+        ("sites", "<u4"),
+        ("site_room", "<u4"),
+        ("sites_at", "<u8"),
+        ("cpu_limit", "<f8"),
+        ("cpuset", "S256"),
     ]
 )
 """The header, as a C structure with natural alignment has it; the rest of its 4096 bytes is zero."""
+HEADER_1 = np.dtype([*_HEADER, ("threads", "<u4"), ("reserved", "<u4"), ("places", THREAD_1, THREADS_1)])
+"""That of format 1; without threads in files of its first releases."""
 
 CALL_KIND = np.dtype([("name", "S40"), ("count", "<u8"), ("ns", "<u8"), ("bytes", "<u8")])
+SITE = np.dtype(
+    [
+        ("call", "<u4"),
+        ("module", "<u4"),
+        ("offset", "<u8"),
+        ("reserved", "<u8", 3),
+        ("count", "<u8"),
+        ("ns", "<u8"),
+        ("bytes", "<u8"),
+    ]
+)
+MODULE = np.dtype([("bias", "<u8"), ("size", "<u8"), ("mtime_ns", "<i8"), ("path", "S1000")])
+NO_MODULE = 0xFFFFFFFF
 WINDOW = np.dtype(
     [
         ("mpi_ns", "<u8"),
@@ -108,24 +144,13 @@ RECORD = np.dtype(
     ]
 )
 
-SAMPLE = np.dtype(
-    [
-        ("begin", "<i8"),
-        ("end", "<i8"),
-        ("thread", "<i8"),
-        ("cpu_ns", "<i8"),
-        ("waited_ns", "<i8"),
-        ("cpu", "<i8"),
-    ]
-)
-"""`thread`: its number in RankFile.threads; `waited_ns`: -1 where the kernel does not count it."""
-
 Records = npt.NDArray[np.void]
 
 _MOST_NS = 1 << 62
 _MOST_BYTES = 1 << 50
 """Of one record or table entry: what is larger is damage."""
 _MOST_RANKS = 1 << 24
+_MOST_CPUS = 1 << 20
 _TORN = 64
 """Records that a killed process may leave incomplete: one for each of its threads."""
 
@@ -184,11 +209,11 @@ class CpuLimits(msgspec.Struct, frozen=True, kw_only=True):
 class RankFile(msgspec.Struct, frozen=True, kw_only=True):
     """A process. Times are ns on its host's monotonic clock; `end_ns` is None where MPI_Finalize never came.
 
-    `nodes_of`: (size,) node of each rank of MPI_COMM_WORLD; `windows`: (window_count,) WINDOW; `records`:
-    RECORD, the oldest first, those that are left; `lost` others were not recorded or overwritten.
+    `nodes_of`: (size,) node of each rank of MPI_COMM_WORLD; `windows`: (window_count,) WINDOW; `kept`:
+    RECORD as in the file, the oldest first, those that are left; `lost` others were not recorded or
+    overwritten. `sites`: those of unknown place, one for each of `call_kinds`, come first.
 
-    Not in files of format 1 (None): `sites`, with `site_of` (N,), the site of each record; `samples`,
-    SAMPLE, what the scheduler did with a thread since its sample before; `limits`, None also where the
+    Not in files of format 1 (None): `sites`, `site_of`, samples, `limits`; `limits` is also None where the
     control group is not known.
     """
 
@@ -212,12 +237,30 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
     call_kinds: tuple[CallKind, ...]
     nodes_of: npt.NDArray[np.int32]
     windows: Records
-    records: Records
+    kept: Records
     threads: tuple[ThreadPlace, ...] = ()
     sites: tuple[Site, ...] | None = None
-    site_of: npt.NDArray[np.int64] | None = None
-    samples: Records | None = None
     limits: CpuLimits | None = None
+
+    @property
+    def is_sample(self) -> npt.NDArray[np.bool_]:
+        """Which of `kept` are the scheduler's samples."""
+        return self.kept["kind"] >= RAN
+
+    @property
+    def records(self) -> Records:
+        """RECORD of calls and messages, the oldest first; `call` is a number in `call_kinds`."""
+        if self.sites is None:
+            return self.kept
+        records = self.kept[~self.is_sample]
+        number = {kind.name: at for at, kind in enumerate(self.call_kinds)}
+        records["call"] = np.array([number[site.call] for site in self.sites], "<u2")[records["call"]]
+        return records
+
+    @property
+    def site_of(self) -> npt.NDArray[np.int64] | None:
+        """(N,) number in `sites` of each of `records`."""
+        return None if self.sites is None else self.kept["call"][~self.is_sample].astype(np.int64)
 
 
 def read_rank(path: Path) -> RankFile:
@@ -230,13 +273,28 @@ def read_rank(path: Path) -> RankFile:
         "windows_at": (WINDOW, int(head["windows"])),
         "records_at": (RECORD, int(head["records"])),
     }
+    is_old = head["version"] == 1
+    if not is_old:
+        for name in ("threads", "modules", "sites"):
+            _check(path, name, head[name] <= head[name[:-1] + "_room"] <= 1 << 16)
+        sizes |= {
+            "threads_at": (THREAD, int(head["threads"])),
+            "modules_at": (MODULE, int(head["modules"])),
+            "sites_at": (SITE, int(head["sites"])),
+        }
     tables = {name: _table(path, data, name, int(head[name]), *size) for name, size in sizes.items()}
     nodes_of = _checked_nodes(path, head, tables["nodes_at"])
     names = _checked_calls(path, tables["calls_at"])
+    threads = _threads_1(path, data) if is_old else tuple(map(_thread, tables["threads_at"]))
+    sites = None
+    if not is_old:
+        sites = _checked_sites(path, tables["sites_at"], tables["modules_at"], names)
+        names = _with_sites(path, names, tables["sites_at"])
     # A process that was killed while it merged windows leaves them in disorder.
     windows = tables["windows_at"][: 0 if head["merging"] else int(head["window_count"])]
     _check(path, "windows", all(int(windows[name].max(initial=0)) < _MOST_NS for name in WINDOW.names or ()))
-    records, torn = _checked_records(path, head, tables["records_at"], len(names))
+    places = len(names) if sites is None else len(sites)
+    kept, torn = _checked_records(path, head, tables["records_at"], places)
     written, capacity = int(head["written"]), int(head["records"])
     plain: dict[str, Any] = {name: int(head[name]) for name in _PLAIN}
     return RankFile(
@@ -249,8 +307,10 @@ def read_rank(path: Path) -> RankFile:
         call_kinds=names,
         nodes_of=nodes_of,
         windows=windows,
-        records=records,
-        threads=_threads(path, head),
+        kept=kept,
+        threads=threads,
+        sites=sites,
+        limits=None if is_old else _limits(path, head),
     )
 
 
@@ -284,10 +344,10 @@ def _header(path: Path, data: mmap.mmap) -> Any:
     head = np.frombuffer(data, HEADER, 1)[0]
     if head["magic"] != MAGIC:
         raise _error(path, "is not a profile of a process")
-    if head["version"] != VERSION:
+    if not 1 <= head["version"] <= VERSION:
         raise _error(
             path,
-            f"has format {head['version']}, and this release reads format {VERSION}",
+            f"has format {head['version']}, and this release reads formats 1 to {VERSION}",
             "read it with the release that wrote it, or profile the program again",
         )
     _check(path, "header_bytes", head["header_bytes"] == HEADER_BYTES)
@@ -315,10 +375,31 @@ def _table(
     return np.frombuffer(data, kind, count, at)
 
 
-def _threads(path: Path, head: Any) -> tuple[ThreadPlace, ...]:
-    _check(path, "threads", head["threads"] <= THREADS)
-    places = head["places"][: head["threads"]]
-    return tuple(ThreadPlace(**{name: int(place[name]) for name in THREAD.names or ()}) for place in places)
+def _threads_1(path: Path, data: mmap.mmap) -> tuple[ThreadPlace, ...]:
+    head = np.frombuffer(data, HEADER_1, 1)[0]
+    _check(path, "threads", head["threads"] <= THREADS_1)
+    return tuple(
+        ThreadPlace(**{name: int(place[name]) for name in THREAD_1.names or ()})
+        for place in head["places"][: head["threads"]]
+    )
+
+
+def _thread(place: Any) -> ThreadPlace:
+    plain: dict[str, Any] = {name: int(place[name]) for name in THREAD_1.names or ()}
+    is_seen = place["cpu"] >= 0
+    return ThreadPlace(
+        **plain,
+        # A kernel that does not count the one does not count the other.
+        waited_ns=int(place["waited_ns"]) if place["cpu_ns"] else None,
+        cpu=int(place["cpu"]) if is_seen else None,
+        node=int(place["node"]) if place["node"] >= 0 else None,
+        migrations=int(place["migrations"]) if is_seen else None,
+    )
+
+
+def _limits(path: Path, head: Any) -> CpuLimits | None:
+    _check(path, "cpu_limit", abs(cpus := float(head["cpu_limit"])) < _MOST_CPUS)
+    return CpuLimits(cpus=cpus or None, cpuset=_text(head["cpuset"])) if cpus >= 0 else None
 
 
 def _checked_nodes(path: Path, head: Any, nodes: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
@@ -337,7 +418,44 @@ def _checked_calls(path: Path, table: npt.NDArray[Any]) -> tuple[CallKind, ...]:
     )
 
 
-def _checked_records(path: Path, head: Any, ring: Records, call_kinds: int) -> tuple[Records, int]:
+def _checked_sites(
+    path: Path, sites: npt.NDArray[Any], modules: npt.NDArray[Any], calls: tuple[CallKind, ...]
+) -> tuple[Site, ...]:
+    """Those of unknown place, one of each call, and those of the table."""
+    known = sites["module"] != NO_MODULE
+    _check(path, "sites", len(calls) + len(sites) <= 1 << 16)
+    _check(path, "sites.call", int(sites["call"].max(initial=0)) < len(calls) or not len(sites))
+    _check(path, "sites.module", int(sites["module"][known].max(initial=0)) < len(modules) or not known.any())
+    files = [
+        {"module": _text(one["path"]), "size": int(one["size"]), "mtime_ns": int(one["mtime_ns"])}
+        for one in modules
+    ]
+    places: list[dict[str, Any]] = [files[one] if one != NO_MODULE else {} for one in sites["module"]]
+    return (
+        *(Site(call=kind.name) for kind in calls),
+        *(
+            Site(call=calls[site["call"]].name, offset=int(site["offset"]), **place)
+            for site, place in zip(sites, places, strict=True)
+        ),
+    )
+
+
+def _with_sites(path: Path, calls: tuple[CallKind, ...], sites: npt.NDArray[Any]) -> tuple[CallKind, ...]:
+    """The totals of calls with those of their sites."""
+    sums = {}
+    for name in ("count", "ns", "bytes"):
+        _check(path, f"sites.{name}", name == "bytes" or int(sites[name].max(initial=0)) < _MOST_NS)
+        sums[name] = np.zeros(len(calls), object)
+        np.add.at(sums[name], sites["call"], sites[name].astype(object))
+    return tuple(
+        msgspec.structs.replace(
+            kind, **{name: getattr(kind, name) + int(sums[name][at]) for name in ("count", "ns", "bytes")}
+        )
+        for at, kind in enumerate(calls)
+    )
+
+
+def _checked_records(path: Path, head: Any, ring: Records, places: int) -> tuple[Records, int]:
     """The records, the oldest first, and how many of a killed process were incomplete."""
     written, capacity = int(head["written"]), len(ring)
     if written <= capacity:
@@ -348,15 +466,16 @@ def _checked_records(path: Path, head: Any, ring: Records, call_kinds: int) -> t
     # What was never completed has no end yet.
     still = (records["flags"] & OPEN) > 0
     peers = records["peer"].astype(np.int64)
+    samples = (records["kind"] == RAN) | (records["kind"] == WAITED)
     good = (
         (records["begin"] < _MOST_NS)
         & ((records["end"] >= records["begin"]) | (still & (records["end"] == 0)))
         & (records["end"] < _MOST_NS)
         & (records["bytes"] < _MOST_BYTES)
-        & (records["call"] < call_kinds)
-        & (records["kind"] < KINDS)
-        & (peers < int(head["size"]))
-        & (peers >= -int(head["size"]) - 1)
+        & ((records["call"] < places) | samples)
+        & (records["kind"] < (RAN if head["version"] == 1 else KINDS))
+        & (peers < np.where(samples, _MOST_CPUS, int(head["size"])))
+        & (peers >= np.where(samples, -1, -int(head["size"]) - 1))
         & (records["begin"] > 0)
     )
     bad = len(records) - int(np.count_nonzero(good))

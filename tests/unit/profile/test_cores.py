@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,15 +22,15 @@ SENT: Row = (MS, 2 * MS, 8, 0, "MPI_Send", f.SEND, f.CALL)
 def profile_of(folder: Path, threads: Sequence[Sequence[Thread]]) -> Profile:
     """Ranks on one node with these threads."""
     for rank, own in enumerate(threads):
-        places = np.zeros(f.THREADS, f.THREAD)
-        for at, (first, last, ms) in enumerate(own):
-            places[at] = (100 + at, last - first + 1, first, last, 1000 * first + last, ms * MS)
+        places = [
+            (100 + at, last - first + 1, first, last, 1000 * first + last, ms * MS, MS, first, 0, 0, 0)
+            for at, (first, last, ms) in enumerate(own)
+        ]
         write_rank(
             folder / f"rank-{rank:06d}.profile",
             [SENT],
             rank=rank,
             nodes_of=[0] * len(threads),
-            threads=len(own),
             places=places,
         )
     return read_profile(folder)
@@ -66,13 +65,31 @@ def test_of_many_cores_the_last_sentence_has_the_sum(tmp_path: Path) -> None:
     assert notes[-1] == "4 threads of 2 ranks share 2 more cores"
 
 
-def test_a_file_of_an_older_release_has_no_threads(tmp_path: Path) -> None:
-    write_rank(tmp_path / "rank-000000.profile", [SENT])
+def test_a_file_of_the_first_release_has_no_threads(tmp_path: Path) -> None:
+    write_rank(tmp_path / "rank-000000.profile", [SENT], version=1)
     assert read_profile(tmp_path).ranks[0].threads == ()
 
 
-def test_a_count_of_threads_that_the_file_cannot_hold_is_damage(tmp_path: Path) -> None:
-    write_rank(tmp_path / "rank-000000.profile", [SENT], threads=f.THREADS + 1)
+def test_of_threads_in_a_file_of_format_1_waits_and_cores_are_not_known(tmp_path: Path) -> None:
+    write_rank(tmp_path / "rank-000000.profile", [SENT], version=1, places=[(100, 1, 3, 3, 7, 5 * MS)])
+    (thread,) = read_profile(tmp_path).ranks[0].threads
+    assert thread == f.ThreadPlace(thread=100, cpus=1, first=3, last=3, mask=7, cpu_ns=5 * MS)
+    assert (thread.waited_ns, thread.cpu, thread.node, thread.migrations) == (None, None, None, None)
+
+
+def test_a_thread_has_its_wait_its_core_and_how_often_it_moved(tmp_path: Path) -> None:
+    places = [(100, 4, 0, 3, 7, 5 * MS, 2 * MS, 3, 1, 6, 0), (101, 4, 0, 3, 7, 0, 0, -1, -1, 0, 0)]
+    write_rank(tmp_path / "rank-000000.profile", [SENT], places=places)
+    known, unknown = read_profile(tmp_path).ranks[0].threads
+    assert (known.waited_ns, known.cpu, known.node, known.migrations) == (2 * MS, 3, 1, 6)
+    assert (unknown.waited_ns, unknown.cpu, unknown.node, unknown.migrations) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(("version", "most"), [(1, f.THREADS_1), (2, 0)])
+def test_a_count_of_threads_that_the_file_cannot_hold_is_damage(
+    tmp_path: Path, version: int, most: int
+) -> None:
+    write_rank(tmp_path / "rank-000000.profile", [SENT], threads=most + 1, version=version)
     with pytest.raises(UsageError, match="threads cannot be right"):
         read_profile(tmp_path)
 

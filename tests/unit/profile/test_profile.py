@@ -104,8 +104,8 @@ def test_ranks_that_never_ran_together_are_two_jobs(tmp_path: Path) -> None:
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     write_profile(tmp_path, [[SEND], [RECEIVE]], (0, 1))
-    write_rank(tmp_path / "rank-000001.profile", [RECEIVE], rank=1, nodes_of=(0, 1), version=2)
-    with pytest.raises(UsageError, match="has format 2"):
+    write_rank(tmp_path / "rank-000001.profile", [RECEIVE], rank=1, nodes_of=(0, 1), version=3)
+    with pytest.raises(UsageError, match="has format 3"):
         read_profile(tmp_path)
 
 

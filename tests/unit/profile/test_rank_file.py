@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from elbowroom.errors import UsageError
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.rank_file import read_rank
+from elbowroom.profile.scheduler import samples_of_ranks
 from made_profiles import MS, START_NS, write_rank
 
 ROWS = [
@@ -29,6 +30,25 @@ NODES = (0, 1)
 def file(tmp_path: Path) -> Path:
     return write_rank(
         tmp_path / "rank-000000.profile", ROWS, nodes_of=NODES, windows=[(1, 2, 3, 4, 5, 6, 7, 8)]
+    )
+
+
+@pytest.fixture(params=[1, 2])
+def any_file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """Of format 1, or of format 2 with sites, a thread and a sample."""
+    more = [
+        (MS, 2 * MS, 10, 1, SITE, f.SEND, f.CALL),
+        (MS, 2 * MS, 900_000, 2, 0, f.RAN, 0),
+        (MS, 2 * MS, 90_000, -1, 0, f.WAITED, 0),
+    ]
+    is_new = request.param > 1
+    return write_rank(
+        tmp_path / "rank-000000.profile",
+        [*ROWS, *(more if is_new else [])],
+        nodes_of=NODES,
+        windows=[(1,) * 8],
+        places=[(7,) * (11 if is_new else 6)],
+        version=request.param,
     )
 
 
@@ -49,9 +69,67 @@ def test_a_file_has_what_was_written(file: Path) -> None:
 def test_the_header_has_the_layout_of_the_format() -> None:
     offsets = {name: f.HEADER.fields[name][1] for name in ("pid", "windows", "records", "nodes_at", "host")}
     assert offsets == {"pid": 40, "windows": 80, "records": 88, "nodes_at": 136, "host": 168}
+    added = {name: f.HEADER.fields[name][1] for name in ("threads", "modules_at", "sites_at", "cpuset")}
+    assert added == {"threads": 360, "modules_at": 384, "sites_at": 400, "cpuset": 416}
+    assert f.HEADER_1.fields["threads"][1] == 360
+    assert (f.THREAD_1.itemsize, f.THREAD.itemsize) == (32, 56)
+    assert (f.SITE.itemsize, f.MODULE.itemsize) == (64, 1024)
     assert f.RECORD.itemsize == 32
     assert f.WINDOW.itemsize == 64
     assert f.CALL_KIND.itemsize == 64
+
+
+SITE = f.Site(call="MPI_Send", module="/opt/app", offset=0x1140, size=7, mtime_ns=9)
+OTHER = f.Site(call="MPI_Send", module="", offset=0x7F00)
+
+
+def test_records_of_two_places_have_two_sites_and_one_call(tmp_path: Path) -> None:
+    rows = [
+        (MS, 2 * MS, 10, 1, OTHER, f.SEND, f.CALL),
+        (3 * MS, 4 * MS, 20, 1, SITE, f.SEND, f.CALL),
+        (5 * MS, 6 * MS, 40, 1, "MPI_Send", f.SEND, f.CALL),
+    ]
+    rank = read_rank(write_rank(tmp_path / "r", rows, nodes_of=NODES))
+    assert rank.sites is not None
+    assert rank.site_of is not None
+    assert rank.sites == (f.Site(call="MPI_Send"), OTHER, SITE)
+    assert rank.site_of.tolist() == [1, 2, 0]
+    assert rank.records["call"].tolist() == [0, 0, 0]
+    assert [(one.name, one.count, one.bytes) for one in rank.call_kinds] == [("MPI_Send", 3, 70)]
+
+
+def test_samples_are_no_records_of_calls(tmp_path: Path) -> None:
+    rows = [ROWS[0], (MS, 2 * MS, 600_000, 3, 0, f.RAN, 0), (MS, 2 * MS, 400_000, -1, 0, f.WAITED, 0)]
+    rank = read_rank(write_rank(tmp_path / "r", rows, nodes_of=NODES))
+    assert rank.records["kind"].tolist() == [f.SEND]
+    assert rank.is_sample.tolist() == [False, True, True]
+
+
+def test_a_file_of_format_1_has_no_sites_and_limits(tmp_path: Path) -> None:
+    rank = read_rank(write_rank(tmp_path / "r", ROWS, nodes_of=NODES, version=1))
+    assert (rank.sites, rank.site_of, rank.limits) == (None, None, None)
+    assert rank.records["call"].tolist() == [0, 1, 2]
+    assert rank.call_kinds[1].ns == 2 * MS
+
+
+def test_a_sample_in_a_file_of_format_1_is_damage(tmp_path: Path) -> None:
+    rows = [(MS, 2 * MS, 1, 0, 0, f.RAN, 0)]
+    with pytest.raises(UsageError, match="records have impossible values"):
+        read_rank(write_rank(tmp_path / "r", rows, nodes_of=NODES, version=1))
+
+
+@pytest.mark.parametrize(
+    ("header", "limits"),
+    [
+        ({"cpu_limit": 1.5, "cpuset": b"0-1"}, f.CpuLimits(cpus=1.5, cpuset="0-1")),
+        ({"cpu_limit": 0.0}, f.CpuLimits(cpus=None, cpuset="")),
+        ({"cpu_limit": -1.0}, None),
+    ],
+)
+def test_the_limits_of_the_control_group_are_given_absent_or_unknown(
+    tmp_path: Path, header: dict[str, Any], limits: f.CpuLimits | None
+) -> None:
+    assert read_rank(write_rank(tmp_path / "r", ROWS, nodes_of=NODES, **header)).limits == limits
 
 
 def test_a_ring_that_went_round_starts_with_its_oldest_record(tmp_path: Path) -> None:
@@ -91,7 +169,7 @@ def test_an_operation_still_open_has_no_end(tmp_path: Path) -> None:
     ("header", "words"),
     [
         ({"magic": b"ELFELFEL"}, "is not a profile of a process"),
-        ({"version": 2}, "has format 2, and this release reads format 1"),
+        ({"version": 3}, "has format 3, and this release reads formats 1 to 2"),
         ({"local_rank": 5}, "its local_rank cannot be right"),
         ({"size": 0}, "its size cannot be right"),
         ({"node": 1}, "its nodes of the ranks cannot be right"),
@@ -101,6 +179,10 @@ def test_an_operation_still_open_has_no_end(tmp_path: Path) -> None:
         ({"records": 1 << 40}, "is truncated"),
         ({"call_kinds": 1}, "records have impossible values"),
         ({"calls_at": 8}, "its calls_at cannot be right"),
+        ({"sites": 1}, "its sites cannot be right"),
+        ({"site_room": 1 << 17}, "its sites cannot be right"),
+        ({"modules": 70000, "module_room": 70000}, "its modules cannot be right"),
+        ({"cpu_limit": float("nan")}, "its cpu_limit cannot be right"),
     ],
 )
 def test_a_wrong_header_is_refused_by_its_field(tmp_path: Path, header: dict[str, Any], words: str) -> None:
@@ -108,12 +190,12 @@ def test_a_wrong_header_is_refused_by_its_field(tmp_path: Path, header: dict[str
         read_rank(write_rank(tmp_path / "r", ROWS, nodes_of=NODES, **header))
 
 
-def test_a_truncated_file_is_refused(file: Path) -> None:
-    data = file.read_bytes()
+def test_a_truncated_file_is_refused(any_file: Path) -> None:
+    data = any_file.read_bytes()
     for length in (0, 10, 4095, 4096, 4100, len(data) - 1):
-        file.write_bytes(data[:length])
+        any_file.write_bytes(data[:length])
         with pytest.raises(UsageError):
-            read_rank(file)
+            read_rank(any_file)
 
 
 def test_a_folder_a_pipe_and_a_missing_file_are_refused(tmp_path: Path) -> None:
@@ -136,9 +218,9 @@ def test_random_bytes_are_refused(tmp_path: Path, data: bytes, keep: int) -> Non
 @given(flips=st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(1, 255)), min_size=1, max_size=4))
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_flipped_bytes_are_refused_or_read_as_another_profile(
-    file: Path, tmp_path: Path, flips: list[tuple[int, int]]
+    any_file: Path, tmp_path: Path, flips: list[tuple[int, int]]
 ) -> None:
-    data = bytearray(file.read_bytes())
+    data = bytearray(any_file.read_bytes())
     used = [*range(f.HEADER.itemsize), *range(f.HEADER_BYTES, len(data))]
     for place, bits in flips:
         data[used[place % len(used)]] ^= bits
@@ -150,3 +232,7 @@ def test_flipped_bytes_are_refused_or_read_as_another_profile(
         return
     assert 0 <= rank.rank < rank.size
     assert np.all(rank.records["call"] < len(rank.call_kinds))
+    if rank.sites is not None and rank.site_of is not None:
+        assert np.all(rank.site_of < len(rank.sites))
+        samples_of_ranks([rank], {rank.rank: 0})
+        assert all(site.call in {kind.name for kind in rank.call_kinds} for site in rank.sites)
