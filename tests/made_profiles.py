@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from elbowroom.profile import rank_file as f
+from elbowroom.profile import rank_tables as t
 
 MS = 1_000_000
 START_NS, START_WALL_NS = 5_000_000_000, 1_700_000_000_000_000_000
@@ -39,12 +40,12 @@ def write_rank(
     """
     capacity = len(rows) + 3 if capacity is None else capacity
     names = list(dict.fromkeys(name for row in rows if (name := _name(row[4])))) or ["MPI_Init"]
-    sites = list(dict.fromkeys(row[4] for row in rows if isinstance(row[4], f.Site)))
+    sites = list(dict.fromkeys(row[4] for row in rows if isinstance(row[4], t.Site)))
     modules = list(dict.fromkeys((site.module, site.size, site.mtime_ns) for site in sites if site.module))
     tables = {
         "nodes": np.array(nodes_of, "<i4"),
-        "threads": np.array([*places], f.THREAD if version > 1 else f.THREAD_1),
-        "modules": np.array([(0, size, time, name.encode()) for name, size, time in modules], f.MODULE),
+        "threads": np.array([*places], t.THREAD if version > 1 else t.THREAD_1),
+        "modules": np.array([(0, size, time, name.encode()) for name, size, time in modules], t.MODULE),
         "calls": _calls(rows, names),
         "sites": _sites(rows, names, sites, modules),
         "windows": np.array([*windows, *[(0,) * 8] * 2], f.WINDOW),
@@ -101,38 +102,38 @@ def write_rank(
     return path
 
 
-def _name(call: str | f.Site | int) -> str | None:
-    return call.call if isinstance(call, f.Site) else call if isinstance(call, str) else None
+def _name(call: str | t.Site | int) -> str | None:
+    return call.call if isinstance(call, t.Site) else call if isinstance(call, str) else None
 
 
-def _totals(rows: Sequence[Row], call: str | f.Site) -> tuple[int, int, int]:
+def _totals(rows: Sequence[Row], call: str | t.Site) -> tuple[int, int, int]:
     own = [row for row in rows if row[4] == call and row[6] & f.CALL]
     return len(own), sum(row[1] - row[0] for row in own), sum(row[2] for row in own)
 
 
 def _calls(rows: Sequence[Row], names: list[str]) -> np.ndarray[Any, Any]:
-    return np.array([(name.encode(), *_totals(rows, name)) for name in names], f.CALL_KIND)
+    return np.array([(name.encode(), *_totals(rows, name)) for name in names], t.CALL_KIND)
 
 
 def _sites(
-    rows: Sequence[Row], names: list[str], sites: list[f.Site], modules: list[tuple[str, int, int]]
+    rows: Sequence[Row], names: list[str], sites: list[t.Site], modules: list[tuple[str, int, int]]
 ) -> np.ndarray[Any, Any]:
-    table = np.zeros(len(sites), f.SITE)
+    table = np.zeros(len(sites), t.SITE)
     for at, site in enumerate(sites):
         file = (site.module, site.size, site.mtime_ns)
-        module = modules.index(file) if site.module else f.NO_MODULE
+        module = modules.index(file) if site.module else t.NO_MODULE
         table[at] = (names.index(site.call), module, site.offset, (0,) * 3, *_totals(rows, site))
     return table
 
 
-def _ring(rows: Sequence[Row], names: list[str], sites: list[f.Site], capacity: int) -> np.ndarray[Any, Any]:
+def _ring(rows: Sequence[Row], names: list[str], sites: list[t.Site], capacity: int) -> np.ndarray[Any, Any]:
     ring = np.zeros(capacity, f.RECORD)
     for number, (begin, end, size, peer, call, kind, flags) in list(enumerate(rows))[
         -capacity or len(rows) :
     ]:
         at = START_NS + begin, (START_NS + end if end else 0)
         place = call
-        if isinstance(call, f.Site):
+        if isinstance(call, t.Site):
             place = len(names) + sites.index(call)
         elif isinstance(call, str):
             place = names.index(call)

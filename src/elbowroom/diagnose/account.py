@@ -17,7 +17,8 @@ from elbowroom.diagnose.scheduled import scheduled_of_rank
 from elbowroom.diagnose.surroundings import Surroundings
 from elbowroom.diagnose.waits import SHORT_NS
 from elbowroom.profile.profile import Profile, clock_starts
-from elbowroom.profile.rank_file import RankFile, Site, release
+from elbowroom.profile.rank_file import RankFile, release
+from elbowroom.profile.rank_tables import Site
 from elbowroom.profile.sites import locate
 from elbowroom.profile.steps import StepEdges, Steps
 from elbowroom.stats.interval import Interval
@@ -180,7 +181,7 @@ class _Books:
 
     def _calls(self, rank: RankFile) -> RankCalls:
         own = calls_of_rank(rank, self.starts[rank.rank], self.number)
-        release(rank.records)
+        release(rank.kept)
         return own
 
     def settle(self, at: int, rank: RankFile) -> None:

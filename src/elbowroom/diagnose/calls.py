@@ -87,9 +87,9 @@ def calls_of_rank(rank: RankFile, start: int, number: Mapping[str, int]) -> Rank
 
     `start`: ns on its clock that are the job's start; `number`: of each function's name.
     """
-    records = rank.records
+    records = rank.kept
     flags, kind = records["flags"], records["kind"]
-    names = np.array([number[one.name] for one in rank.call_kinds], dtype=np.int16)
+    names = np.array([number[one.name] for one in rank.call_kinds], dtype=np.int16)[rank.call_of]
     is_call = (flags & f.CALL) > 0
     at = np.flatnonzero(is_call)
     begin = records["begin"][at].astype(np.int64) - start
@@ -101,7 +101,7 @@ def calls_of_rank(rank: RankFile, start: int, number: Mapping[str, int]) -> Rank
         # CallTable of several threads: the time of both counts once.
         end = np.maximum.accumulate(end)
         begin[1:] = np.maximum(begin[1:], end[:-1])
-    site = np.zeros(len(at), np.int32) if rank.site_of is None else rank.site_of[at].astype(np.int32)
+    site = np.zeros(len(at), np.int32) if rank.sites is None else records["call"][at].astype(np.int32)
     calls = CallTable(begin, end, kind[at], names[records["call"][at]], site)
     operations = _operations(records, start, names, at, calls)
     if _polls(rank, calls, operations, number):

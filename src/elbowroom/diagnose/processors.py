@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.machine.host_use import HostUse
-from elbowroom.profile.profile import Profile, computing
-from elbowroom.profile.rank_file import RankFile, ThreadPlace
+from elbowroom.profile.cores import computing
+from elbowroom.profile.profile import Profile
+from elbowroom.profile.rank_file import RankFile
+from elbowroom.profile.rank_tables import ThreadPlace
 from elbowroom.quantities import plural
 
 OPENMP = ("OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "KMP_AFFINITY", "GOMP_CPU_AFFINITY")

@@ -3,18 +3,15 @@
 Times of ranks are ns on their host's monotonic clock. They become ns since the first rank's start: the offset
 between hosts is that of their wall clocks, so it is as good as these agree. What is compared inside one node
 does not depend on it.
-
-Threads and ranks that share cores: they slow each other down, which looks like slow computation.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,6 +19,7 @@ import numpy.typing as npt
 
 from elbowroom.errors import UsageError
 from elbowroom.files import wrong_kind
+from elbowroom.profile.cores import sharing
 from elbowroom.profile.rank_file import (
     BARRIER,
     BETWEEN,
@@ -37,11 +35,11 @@ from elbowroom.profile.rank_file import (
     SENDRECV,
     SPAN,
     RankFile,
-    Site,
-    ThreadPlace,
+    Records,
     read_rank,
     release,
 )
+from elbowroom.profile.rank_tables import Site
 from elbowroom.profile.scheduler import SchedulerSamples, samples_of_ranks
 from elbowroom.profile.summary import (
     MANIFEST,
@@ -51,7 +49,6 @@ from elbowroom.profile.summary import (
     MemoryTraffic,
     ProfileManifest,
 )
-from elbowroom.quantities import plural
 
 _NAME = re.compile(r"rank-(\d{6,})\.profile")
 _SLACK_NS = 60_000_000_000
@@ -197,7 +194,7 @@ def read_profile(folder: Path) -> Profile:
         duration=max(1, *_ends(ranks, start)),
         notes=(*(manifest.notes if manifest else ()), *_notes(ranks, manifest)),
         memory=_memory(folder),
-        scheduled=samples_of_ranks(ranks, start),
+        scheduled=samples_of_ranks({rank.rank: _samples(rank) for rank in ranks}, start),
     )
 
 
@@ -230,7 +227,7 @@ def _ranks(folder: Path, manifest: ProfileManifest | None) -> tuple[RankFile, ..
         match = _NAME.fullmatch(name)
         if match:
             rank = read_rank(folder / name)
-            release(rank.records)
+            release(rank.kept)
             if rank.rank != int(match[1]):
                 raise UsageError(
                     f"is the file of rank {rank.rank}",
@@ -329,9 +326,15 @@ def _ends(ranks: Sequence[RankFile], start: dict[int, int]) -> list[int]:
 
 def _last(rank: RankFile) -> int:
     """The last time in the records, on the clock of the host."""
-    last = max(int(rank.records[name].max(initial=0)) for name in ("begin", "end"))
-    release(rank.records)
+    last = max(int(rank.kept[name].max(initial=0)) for name in ("begin", "end"))
+    release(rank.kept)
     return last
+
+
+def _samples(rank: RankFile) -> Records | None:
+    samples = rank.samples
+    release(rank.kept)
+    return samples
 
 
 def _events(ranks: Sequence[RankFile], job: Sequence[RankFile]) -> MpiEvents:
@@ -424,12 +427,12 @@ def _moved(rank: RankFile) -> bool:
     flows = ("sent_inside", "sent_between", "received_inside", "received_between")
     if any(rank.windows[flow].any() for flow in flows):
         return True
-    return bool((rank.records["bytes"][np.isin(rank.records["kind"], MOVING)] > 0).any())
+    return bool((rank.kept["bytes"][np.isin(rank.kept["kind"], MOVING)] > 0).any())
 
 
 def _sent_elsewhere(rank: RankFile) -> int:
     """Bytes that a rank sent to processes of other jobs."""
-    records = rank.records
+    records = rank.kept
     elsewhere = (records["peer"] < 0) & np.isin(records["kind"], (*_SENT, ONE_SIDED))
     sent = int(records["bytes"][elsewhere].sum(dtype=np.int64))
     release(records)
@@ -440,66 +443,3 @@ def _listed(ranks: Sequence[int]) -> str:
     shown = ", ".join(map(str, ranks[:8]))
     more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {shown}{more}"
-
-
-BUSY = 0.1
-"""A thread computes if it has this share of the CPU time of its process' busiest thread; helpers of MPI
-libraries have less.
-"""
-MOST = 4
-"""Sentences on shared cores; of more, the last one has the sum."""
-
-
-class _AllowedCores(NamedTuple):
-    """Cores of a host that some threads may run on: how many, and the first and the last of them."""
-
-    host: str
-    cpus: int
-    first: int
-    last: int
-    mask: int
-
-    def named(self, hosts: int) -> str:
-        where = f" of {self.host}" if hosts > 1 else ""
-        if self.cpus == 1:
-            return f"core {self.first}{where}"
-        together = self.last - self.first + 1 == self.cpus
-        range_ = f"{self.first}-{self.last}" if together else f"between {self.first} and {self.last}"
-        return f"{self.cpus} cores ({range_}){where}"
-
-
-def sharing(ranks: Sequence[RankFile]) -> list[str]:
-    """One sentence for each set of cores that has fewer cores than computing threads; of threads with the
-    same cores.
-    """
-    threads: dict[_AllowedCores, list[int]] = defaultdict(list)
-    for rank in ranks:
-        for place in computing(rank.threads):
-            threads[_AllowedCores(rank.host, place.cpus, place.first, place.last, place.mask)].append(
-                rank.rank
-            )
-    crowded = sorted(
-        ((cores, those) for cores, those in threads.items() if len(those) > cores.cpus),
-        key=lambda one: (-len(one[1]) / one[0].cpus, one[0]),
-    )
-    hosts = len({rank.host for rank in ranks})
-    sentences = [
-        f"{_counted(those)} share {cores.named(hosts)}"
-        for cores, those in crowded[: MOST if len(crowded) > MOST else None]
-    ]
-    if len(crowded) > MOST:
-        rest = crowded[MOST:]
-        everyone = [rank for _, those in rest for rank in those]
-        sentences.append(f"{_counted(everyone)} share {sum(cores.cpus for cores, _ in rest)} more cores")
-    return sentences
-
-
-def computing(threads: Sequence[ThreadPlace]) -> list[ThreadPlace]:
-    """The threads of a process that use CPU time."""
-    most = max((place.cpu_ns for place in threads), default=0)
-    return [place for place in threads if place.cpus and place.cpu_ns >= max(BUSY * most, 1)]
-
-
-def _counted(ranks: Sequence[int]) -> str:
-    processes = len(set(ranks))
-    return f"{len(ranks)} threads of {plural(processes, 'rank')}"

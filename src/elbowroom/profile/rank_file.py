@@ -17,7 +17,28 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.errors import UsageError
+from elbowroom.profile.rank_tables import (
+    CALL_KIND,
+    MODULE,
+    MOST_CPUS,
+    MOST_NS,
+    SITE,
+    THREAD,
+    THREAD_1,
+    THREADS_1,
+    CallKind,
+    CpuLimits,
+    Site,
+    ThreadPlace,
+    check,
+    checked_sites,
+    file_error,
+    limits_of,
+    text,
+    threads_of,
+    with_sites,
+)
+from elbowroom.profile.scheduler import samples_of
 
 MAGIC = b"ELBPROF1"
 VERSION = 2
@@ -27,33 +48,9 @@ HEADER_BYTES = 4096
     OTHER, SEND, RECEIVE, SENDRECV, COLLECTIVE, POSTED_SEND, POSTED_RECEIVE, POSTED_COLLECTIVE, COMPLETION,
     ONE_SIDED, MARK, BARRIER, RAN, WAITED,
 ) = range(14)  # fmt: skip
-KINDS = 14
 
 BETWEEN, CALL, SPAN, OPEN = 1, 2, 4, 8
 """Flags of a record: the peer is on another node; a call; from post to completion; it was never completed."""
-
-THREAD_1 = np.dtype(
-    [
-        ("thread", "<i4"),
-        ("cpus", "<u4"),
-        ("first", "<u4"),
-        ("last", "<u4"),
-        ("mask", "<u8"),
-        ("cpu_ns", "<u8"),
-    ]
-)
-THREADS_1 = 116
-"""Threads of a process that are in a file of format 1 at most."""
-THREAD = np.dtype(
-    [
-        *((name, THREAD_1[name]) for name in THREAD_1.names or ()),
-        ("waited_ns", "<u8"),
-        ("cpu", "<i4"),
-        ("node", "<i4"),
-        ("migrations", "<u4"),
-        ("reserved", "<u4"),
-    ]
-)
 
 _HEADER = [
     ("magic", "S8"),
@@ -106,20 +103,6 @@ HEADER = np.dtype(
 HEADER_1 = np.dtype([*_HEADER, ("threads", "<u4"), ("reserved", "<u4"), ("places", THREAD_1, THREADS_1)])
 """That of format 1; without threads in files of its first releases."""
 
-CALL_KIND = np.dtype([("name", "S40"), ("count", "<u8"), ("ns", "<u8"), ("bytes", "<u8")])
-SITE = np.dtype(
-    [
-        ("call", "<u4"),
-        ("module", "<u4"),
-        ("offset", "<u8"),
-        ("reserved", "<u8", 3),
-        ("count", "<u8"),
-        ("ns", "<u8"),
-        ("bytes", "<u8"),
-    ]
-)
-MODULE = np.dtype([("bias", "<u8"), ("size", "<u8"), ("mtime_ns", "<i8"), ("path", "S1000")])
-NO_MODULE = 0xFFFFFFFF
 WINDOW = np.dtype(
     [
         ("mpi_ns", "<u8"),
@@ -146,64 +129,11 @@ RECORD = np.dtype(
 
 Records = npt.NDArray[np.void]
 
-_MOST_NS = 1 << 62
 _MOST_BYTES = 1 << 50
 """Of one record or table entry: what is larger is damage."""
 _MOST_RANKS = 1 << 24
-_MOST_CPUS = 1 << 20
 _TORN = 64
 """Records that a killed process may leave incomplete: one for each of its threads."""
-
-
-class CallKind(msgspec.Struct, frozen=True, kw_only=True):
-    """What one MPI function did in a process: `ns` inside it, `bytes` that this process gave it."""
-
-    name: str
-    count: int
-    ns: int
-    bytes: int
-
-
-class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """A place in the program that calls MPI: the function's name, and the return address as a virtual address
-    of the module (an executable or shared library, by its path). No module: the place is not known.
-    `size` and `mtime_ns` are those of the module's file when the program ran, 0 if not known.
-    """
-
-    call: str
-    module: str = ""
-    offset: int = 0
-    size: int = 0
-    mtime_ns: int = 0
-
-
-class ThreadPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread: how many cores it may run on, the first and the last of them, a hash of all (threads with the
-    same cores have the same), and its CPU time in ns.
-
-    `waited_ns`: its time in the run queue; `cpu` and `node`: the core that it ran on last, and that core's
-    NUMA node; `migrations`: how often it was seen on another core than before. None if not known.
-    """
-
-    thread: int
-    cpus: int
-    first: int
-    last: int
-    mask: int
-    cpu_ns: int
-    waited_ns: int | None = None
-    cpu: int | None = None
-    node: int | None = None
-    migrations: int | None = None
-
-
-class CpuLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the control group of a process allowed at MPI_Init: `cpus`, cores' worth of time (None: no limit),
-    and the list of its cores, as "0-3,8" ("" if not known).
-    """
-
-    cpus: float | None
-    cpuset: str
 
 
 class RankFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,19 +178,35 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
         return self.kept["kind"] >= RAN
 
     @property
+    def call_of(self) -> npt.NDArray[np.int64]:
+        """For each value of `call` in `kept`: the number in `call_kinds`."""
+        if self.sites is None:
+            return np.arange(len(self.call_kinds))
+        number = {kind.name: at for at, kind in enumerate(self.call_kinds)}
+        return np.array([number[site.call] for site in self.sites], dtype=np.int64)
+
+    @property
     def records(self) -> Records:
         """RECORD of calls and messages, the oldest first; `call` is a number in `call_kinds`."""
         if self.sites is None:
             return self.kept
         records = self.kept[~self.is_sample]
-        number = {kind.name: at for at, kind in enumerate(self.call_kinds)}
-        records["call"] = np.array([number[site.call] for site in self.sites], "<u2")[records["call"]]
+        records["call"] = self.call_of[records["call"]]
         return records
 
     @property
     def site_of(self) -> npt.NDArray[np.int64] | None:
         """(N,) number in `sites` of each of `records`."""
         return None if self.sites is None else self.kept["call"][~self.is_sample].astype(np.int64)
+
+    @property
+    def samples(self) -> Records | None:
+        """SAMPLE (scheduler.py) of the threads that call MPI, ordered by begin."""
+        if self.sites is None:
+            return None
+        records = self.kept[self.is_sample]
+        ran, waited = (records[records["kind"] == kind] for kind in (RAN, WAITED))
+        return samples_of(ran, waited, (ran["flags"] & OPEN) > 0, len(self.threads))
 
 
 def read_rank(path: Path) -> RankFile:
@@ -276,7 +222,7 @@ def read_rank(path: Path) -> RankFile:
     is_old = head["version"] == 1
     if not is_old:
         for name in ("threads", "modules", "sites"):
-            _check(path, name, head[name] <= head[name[:-1] + "_room"] <= 1 << 16)
+            check(path, name, head[name] <= head[name[:-1] + "_room"] <= 1 << 16)
         sizes |= {
             "threads_at": (THREAD, int(head["threads"])),
             "modules_at": (MODULE, int(head["modules"])),
@@ -285,14 +231,14 @@ def read_rank(path: Path) -> RankFile:
     tables = {name: _table(path, data, name, int(head[name]), *size) for name, size in sizes.items()}
     nodes_of = _checked_nodes(path, head, tables["nodes_at"])
     names = _checked_calls(path, tables["calls_at"])
-    threads = _threads_1(path, data) if is_old else tuple(map(_thread, tables["threads_at"]))
+    threads = threads_of(_places_1(path, data) if is_old else tables["threads_at"])
     sites = None
     if not is_old:
-        sites = _checked_sites(path, tables["sites_at"], tables["modules_at"], names)
-        names = _with_sites(path, names, tables["sites_at"])
+        sites = checked_sites(path, tables["sites_at"], tables["modules_at"], names)
+        names = with_sites(path, names, tables["sites_at"])
     # A process that was killed while it merged windows leaves them in disorder.
     windows = tables["windows_at"][: 0 if head["merging"] else int(head["window_count"])]
-    _check(path, "windows", all(int(windows[name].max(initial=0)) < _MOST_NS for name in WINDOW.names or ()))
+    check(path, "windows", all(int(windows[name].max(initial=0)) < MOST_NS for name in WINDOW.names or ()))
     places = len(names) if sites is None else len(sites)
     kept, torn = _checked_records(path, head, tables["records_at"], places)
     written, capacity = int(head["written"]), int(head["records"])
@@ -302,15 +248,15 @@ def read_rank(path: Path) -> RankFile:
         **plain,
         end_ns=int(head["end_ns"]) or None,
         lost=max(int(head["lost"]), written - capacity, 0) + torn,
-        host=_text(head["host"]),
-        mpi=_text(head["mpi"]),
+        host=text(head["host"]),
+        mpi=text(head["mpi"]),
         call_kinds=names,
         nodes_of=nodes_of,
         windows=windows,
         kept=kept,
         threads=threads,
         sites=sites,
-        limits=None if is_old else _limits(path, head),
+        limits=None if is_old else limits_of(path, head),
     )
 
 
@@ -326,16 +272,16 @@ def _mapped(path: Path) -> mmap.mmap:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise _error(path, f"cannot be read ({why})") from error
+        raise file_error(path, f"cannot be read ({why})") from error
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise _error(path, "is not a file")
+            raise file_error(path, "is not a file")
         if status.st_size < HEADER_BYTES:
-            raise _error(path, f"is damaged: it has {status.st_size} B, fewer than its header")
+            raise file_error(path, f"is damaged: it has {status.st_size} B, fewer than its header")
         return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
     except OSError as error:
-        raise _error(path, f"cannot be read ({error.strerror})") from error
+        raise file_error(path, f"cannot be read ({error.strerror})") from error
     finally:
         os.close(handle)
 
@@ -343,115 +289,61 @@ def _mapped(path: Path) -> mmap.mmap:
 def _header(path: Path, data: mmap.mmap) -> Any:
     head = np.frombuffer(data, HEADER, 1)[0]
     if head["magic"] != MAGIC:
-        raise _error(path, "is not a profile of a process")
+        raise file_error(path, "is not a profile of a process")
     if not 1 <= head["version"] <= VERSION:
-        raise _error(
+        raise file_error(
             path,
             f"has format {head['version']}, and this release reads formats 1 to {VERSION}",
             "read it with the release that wrote it, or profile the program again",
         )
-    _check(path, "header_bytes", head["header_bytes"] == HEADER_BYTES)
-    _check(path, "size", 0 < head["size"] <= _MOST_RANKS)
-    _check(path, "rank", 0 <= head["rank"] < head["size"])
-    _check(path, "nodes", 0 < head["nodes"] <= head["size"])
-    _check(path, "local_size", 0 < head["local_size"] <= head["size"])
-    _check(path, "local_rank", 0 <= head["local_rank"] < head["local_size"])
+    check(path, "header_bytes", head["header_bytes"] == HEADER_BYTES)
+    check(path, "size", 0 < head["size"] <= _MOST_RANKS)
+    check(path, "rank", 0 <= head["rank"] < head["size"])
+    check(path, "nodes", 0 < head["nodes"] <= head["size"])
+    check(path, "local_size", 0 < head["local_size"] <= head["size"])
+    check(path, "local_rank", 0 <= head["local_rank"] < head["local_size"])
     for name in ("start_wall_ns", "start_ns", "end_ns", "mpi_ns"):
-        _check(path, name, head[name] < _MOST_NS)
-    _check(path, "end_ns", head["end_ns"] == 0 or head["end_ns"] >= head["start_ns"])
-    _check(path, "window_ns", 0 < head["window_ns"] < _MOST_NS)
-    _check(path, "window_count", head["window_count"] <= head["windows"])
+        check(path, name, head[name] < MOST_NS)
+    check(path, "end_ns", head["end_ns"] == 0 or head["end_ns"] >= head["start_ns"])
+    check(path, "window_ns", 0 < head["window_ns"] < MOST_NS)
+    check(path, "window_count", head["window_count"] <= head["windows"])
     for name in ("written", "lost", "calls"):
-        _check(path, name, head[name] < _MOST_BYTES)
+        check(path, name, head[name] < _MOST_BYTES)
     return head
 
 
 def _table(
     path: Path, data: mmap.mmap, name: str, at: int, kind: np.dtype[Any], count: int
 ) -> npt.NDArray[Any]:
-    _check(path, name, at >= HEADER_BYTES)
+    check(path, name, at >= HEADER_BYTES)
     if at + kind.itemsize * count > len(data):
-        raise _error(path, f"is truncated: its table at {at} B ends after the file, which has {len(data)} B")
+        raise file_error(
+            path, f"is truncated: its table at {at} B ends after the file, which has {len(data)} B"
+        )
     return np.frombuffer(data, kind, count, at)
 
 
-def _threads_1(path: Path, data: mmap.mmap) -> tuple[ThreadPlace, ...]:
+def _places_1(path: Path, data: mmap.mmap) -> npt.NDArray[Any]:
+    """The threads of a file of format 1."""
     head = np.frombuffer(data, HEADER_1, 1)[0]
-    _check(path, "threads", head["threads"] <= THREADS_1)
-    return tuple(
-        ThreadPlace(**{name: int(place[name]) for name in THREAD_1.names or ()})
-        for place in head["places"][: head["threads"]]
-    )
-
-
-def _thread(place: Any) -> ThreadPlace:
-    plain: dict[str, Any] = {name: int(place[name]) for name in THREAD_1.names or ()}
-    is_seen = place["cpu"] >= 0
-    return ThreadPlace(
-        **plain,
-        # A kernel that does not count the one does not count the other.
-        waited_ns=int(place["waited_ns"]) if place["cpu_ns"] else None,
-        cpu=int(place["cpu"]) if is_seen else None,
-        node=int(place["node"]) if place["node"] >= 0 else None,
-        migrations=int(place["migrations"]) if is_seen else None,
-    )
-
-
-def _limits(path: Path, head: Any) -> CpuLimits | None:
-    _check(path, "cpu_limit", abs(cpus := float(head["cpu_limit"])) < _MOST_CPUS)
-    return CpuLimits(cpus=cpus or None, cpuset=_text(head["cpuset"])) if cpus >= 0 else None
+    check(path, "threads", head["threads"] <= THREADS_1)
+    places: npt.NDArray[Any] = head["places"][: head["threads"]]
+    return places
 
 
 def _checked_nodes(path: Path, head: Any, nodes: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
     inside = nodes.min() >= 0 and nodes.max() < head["nodes"]
-    _check(path, "nodes of the ranks", bool(inside) and nodes[head["rank"]] == head["node"])
+    check(path, "nodes of the ranks", bool(inside) and nodes[head["rank"]] == head["node"])
     return nodes.astype(np.int32)
 
 
 def _checked_calls(path: Path, table: npt.NDArray[Any]) -> tuple[CallKind, ...]:
-    _check(path, "calls", len(table) <= 1 << 16)
+    check(path, "calls", len(table) <= 1 << 16)
     for name in ("count", "ns"):
-        _check(path, f"calls.{name}", int(table[name].max(initial=0)) < _MOST_NS)
+        check(path, f"calls.{name}", int(table[name].max(initial=0)) < MOST_NS)
     return tuple(
-        CallKind(name=_text(one["name"]), count=int(one["count"]), ns=int(one["ns"]), bytes=int(one["bytes"]))
+        CallKind(name=text(one["name"]), count=int(one["count"]), ns=int(one["ns"]), bytes=int(one["bytes"]))
         for one in table
-    )
-
-
-def _checked_sites(
-    path: Path, sites: npt.NDArray[Any], modules: npt.NDArray[Any], calls: tuple[CallKind, ...]
-) -> tuple[Site, ...]:
-    """Those of unknown place, one of each call, and those of the table."""
-    known = sites["module"] != NO_MODULE
-    _check(path, "sites", len(calls) + len(sites) <= 1 << 16)
-    _check(path, "sites.call", int(sites["call"].max(initial=0)) < len(calls) or not len(sites))
-    _check(path, "sites.module", int(sites["module"][known].max(initial=0)) < len(modules) or not known.any())
-    files = [
-        {"module": _text(one["path"]), "size": int(one["size"]), "mtime_ns": int(one["mtime_ns"])}
-        for one in modules
-    ]
-    places: list[dict[str, Any]] = [files[one] if one != NO_MODULE else {} for one in sites["module"]]
-    return (
-        *(Site(call=kind.name) for kind in calls),
-        *(
-            Site(call=calls[site["call"]].name, offset=int(site["offset"]), **place)
-            for site, place in zip(sites, places, strict=True)
-        ),
-    )
-
-
-def _with_sites(path: Path, calls: tuple[CallKind, ...], sites: npt.NDArray[Any]) -> tuple[CallKind, ...]:
-    """The totals of calls with those of their sites."""
-    sums = {}
-    for name in ("count", "ns", "bytes"):
-        _check(path, f"sites.{name}", name == "bytes" or int(sites[name].max(initial=0)) < _MOST_NS)
-        sums[name] = np.zeros(len(calls), object)
-        np.add.at(sums[name], sites["call"], sites[name].astype(object))
-    return tuple(
-        msgspec.structs.replace(
-            kind, **{name: getattr(kind, name) + int(sums[name][at]) for name in ("count", "ns", "bytes")}
-        )
-        for at, kind in enumerate(calls)
     )
 
 
@@ -468,13 +360,13 @@ def _checked_records(path: Path, head: Any, ring: Records, places: int) -> tuple
     peers = records["peer"].astype(np.int64)
     samples = (records["kind"] == RAN) | (records["kind"] == WAITED)
     good = (
-        (records["begin"] < _MOST_NS)
+        (records["begin"] < MOST_NS)
         & ((records["end"] >= records["begin"]) | (still & (records["end"] == 0)))
-        & (records["end"] < _MOST_NS)
+        & (records["end"] < MOST_NS)
         & (records["bytes"] < _MOST_BYTES)
         & ((records["call"] < places) | samples)
-        & (records["kind"] < (RAN if head["version"] == 1 else KINDS))
-        & (peers < np.where(samples, _MOST_CPUS, int(head["size"])))
+        & (records["kind"] <= (BARRIER if head["version"] == 1 else WAITED))
+        & (peers < np.where(samples, MOST_CPUS, int(head["size"])))
         & (peers >= np.where(samples, -1, -int(head["size"]) - 1))
         & (records["begin"] > 0)
     )
@@ -483,7 +375,7 @@ def _checked_records(path: Path, head: Any, ring: Records, places: int) -> tuple
         return records, 0
     if head["end_ns"] == 0 and bad <= _TORN:
         return records[good], bad
-    raise _error(path, f"is damaged: {bad} of {len(records)} records have impossible values")
+    raise file_error(path, f"is damaged: {bad} of {len(records)} records have impossible values")
 
 
 def release(records: npt.NDArray[Any]) -> None:
@@ -495,17 +387,3 @@ def release(records: npt.NDArray[Any]) -> None:
         base = base.obj
     if isinstance(base, mmap.mmap):
         base.madvise(mmap.MADV_DONTNEED)
-
-
-def _text(raw: bytes) -> str:
-    text = raw.split(b"\0")[0].decode("utf-8", "replace")
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
-
-
-def _check(path: Path, what: str, good: object) -> None:
-    if not good:
-        raise _error(path, f"is damaged: its {what} cannot be right")
-
-
-def _error(path: Path, message: str, hint: str = "profile the program again") -> UsageError:
-    return UsageError(message, field="profile", value=str(path), hint=hint)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.profile.rank_file import OPEN, RAN, WAITED, RankFile
-
 Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.void]
+
+SAMPLE = np.dtype(
+    [(name, "<i8") for name in ("begin", "end", "thread", "cpu_ns", "waited_ns", "cpu")],
+)
+"""`thread`: its number in RankFile.threads; `waited_ns`: -1 where it is not known."""
 
 
 class SchedulerSamples(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,38 +36,37 @@ class SchedulerSamples(msgspec.Struct, frozen=True, kw_only=True):
     cpu: Ints
 
 
-def samples_of_ranks(ranks: Sequence[RankFile], start: Mapping[int, int]) -> SchedulerSamples | None:
-    """The samples of all ranks, whose times begin at `start` (ns); None where no file has any."""
-    parts = [_samples(rank, start[rank.rank]) for rank in ranks if rank.sites is not None]
-    if not any(len(part["rank"]) for part in parts):
-        return None
-    columns: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    if (columns["waited_ns"] < 0).all():
-        columns["waited_ns"] = None
-    return SchedulerSamples(**columns)
-
-
-def _samples(rank: RankFile, start: int) -> dict[str, Ints]:
-    """The records RAN of a rank, each with the wait in the record WAITED of its thread and end."""
-    records = rank.kept[rank.is_sample]
-    ran, waited = (records[records["kind"] == kind] for kind in (RAN, WAITED))
-    ran = ran[np.lexsort((ran["end"], ran["call"]))]
-    wait = np.where((ran["flags"] & OPEN) > 0, -1, 0)
+def samples_of(ran: Rows, waited: Rows, is_unknown: npt.NDArray[np.bool_], threads: int) -> Rows:
+    """SAMPLE of the records RAN of a rank, ordered by begin, each with the wait in the record WAITED of its
+    thread and end. `is_unknown`: of each of `ran`, whether its wait is not known; `threads`: how many the
+    rank has.
+    """
+    samples = np.zeros(len(ran), SAMPLE)
+    for field, name in (("begin", "begin"), ("end", "end"), ("thread", "call"), ("cpu_ns", "bytes")):
+        samples[field] = ran[name]
+    samples["cpu"] = ran["peer"]
+    samples["waited_ns"] = np.where(is_unknown, -1, 0)
+    samples = samples[np.lexsort((samples["end"], samples["thread"]))]
     for thread in np.unique(waited["call"]):
-        first, last = np.searchsorted(ran["call"], (thread, thread + 1))
-        ends = ran["end"][first:last]
+        first, last = np.searchsorted(samples["thread"], (thread, int(thread) + 1))
+        ends = samples["end"][first:last]
         waits = waited[waited["call"] == thread]
-        waits = waits[np.isin(waits["end"], ends)]
-        wait[first + np.searchsorted(ends, waits["end"])] = waits["bytes"]
-    thread = ran["call"].astype(np.int64)
-    order = np.argsort(ran["begin"], kind="stable")
-    columns = {
-        "rank": np.full(len(ran), rank.rank),
-        "thread": np.where(thread < len(rank.threads), thread, -1),
-        "begin": ran["begin"].astype(np.int64) - start,
-        "end": ran["end"].astype(np.int64) - start,
-        "cpu_ns": ran["bytes"].astype(np.int64),
-        "waited_ns": wait,
-        "cpu": ran["peer"].astype(np.int64),
-    }
-    return {name: column[order] for name, column in columns.items()}
+        waits = waits[np.isin(waits["end"].astype(np.int64), ends)]
+        samples["waited_ns"][first + np.searchsorted(ends, waits["end"].astype(np.int64))] = waits["bytes"]
+    samples["thread"][samples["thread"] >= threads] = -1
+    return samples[np.argsort(samples["begin"], kind="stable")]
+
+
+def samples_of_ranks(samples: Mapping[int, Rows | None], start: Mapping[int, int]) -> SchedulerSamples | None:
+    """SAMPLE of all ranks, by rank, whose times begin at `start` (ns); None where no rank has any."""
+    there = {rank: own for rank, own in samples.items() if own is not None and len(own)}
+    if not there:
+        return None
+    joined = np.concatenate(list(there.values()))
+    rank = np.repeat(np.array(list(there)), [len(own) for own in there.values()])
+    began = np.array([start[one] for one in there])[np.searchsorted(list(there), rank)]
+    columns: dict[str, Any] = {name: joined[name] for name in SAMPLE.names or ()}
+    columns |= {name: joined[name] - began for name in ("begin", "end")}
+    if (joined["waited_ns"] < 0).all():
+        columns["waited_ns"] = None
+    return SchedulerSamples(rank=rank, **columns)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from elbowroom.profile.rank_file import Site
+from elbowroom.profile.rank_tables import Site
 from elbowroom.profile.symbols import functions_at
 
 _TOOLS = ("addr2line", "llvm-addr2line", "eu-addr2line")
@@ -124,17 +124,17 @@ def _inlined(module: Path, addresses: Sequence[int]) -> list[list[_Frame]]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return [[] for _ in addresses]
-    found: list[list[_Frame]] = []
+    frames: list[list[_Frame]] = []
     name: str | None = None
     for line in done.stdout.splitlines():
         if name is None and re.fullmatch(r"0x[0-9a-f]+", line):
-            found.append([])
+            frames.append([])
         elif name is None:
             name = line
-        elif found:
-            found[-1].append(_frame(name, line))
+        elif frames:
+            frames[-1].append(_frame(name, line))
             name = None
-    return found if len(found) == len(addresses) else [[] for _ in addresses]
+    return frames if len(frames) == len(addresses) else [[] for _ in addresses]
 
 
 def _frame(name: str, where: str) -> _Frame:

@@ -47,7 +47,7 @@ def _functions(data: Bytes, addresses: Sequence[int]) -> list[str | None]:
     if head["magic"] != b"\x7fELF" or head["class"] != 2 or head["data"] != 1:
         return [None] * len(addresses)
     sections = np.frombuffer(data, _SECTION, int(head["sections"]), int(head["sections_at"]))
-    found: list[str | None] = [None] * len(addresses)
+    functions: list[str | None] = [None] * len(addresses)
     for kind in (_DYNSYM, _SYMTAB):
         for table in sections[sections["type"] == kind]:
             texts = sections[table["link"]]
@@ -58,8 +58,8 @@ def _functions(data: Bytes, addresses: Sequence[int]) -> list[str | None]:
             before = np.searchsorted(symbols["value"], np.array(addresses, np.uint64), side="right") - 1
             for at, (address, which) in enumerate(zip(addresses, before, strict=True)):
                 if which >= 0 and address < int(symbols["value"][which]) + int(symbols["bytes"][which]):
-                    found[at] = _text(names, int(symbols["name"][which]))
-    return found
+                    functions[at] = _text(names, int(symbols["name"][which]))
+    return functions
 
 
 def _text(names: Bytes, at: int) -> str | None:

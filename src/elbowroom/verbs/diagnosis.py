@@ -24,6 +24,7 @@ from elbowroom.files import write_atomically
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.models.demand import demand_of_profile
 from elbowroom.profile.analysis import NodeAnalysis, analyse_nodes
+from elbowroom.profile.cores import sharing
 from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import (
     ProfiledJob,
@@ -33,7 +34,6 @@ from elbowroom.profile.job import (
     profiled_steps,
     steps_of_job,
 )
-from elbowroom.profile.profile import sharing
 from elbowroom.profile.steps import StepSearch, find_steps
 from elbowroom.quantities import percent, short_time
 from elbowroom.signals import Stopped, stopped_by_signals

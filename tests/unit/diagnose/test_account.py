@@ -324,10 +324,12 @@ def with_samples(profile: Profile, samples: Sequence[Sequence[tuple[int, int, in
     """Samples of each rank: begin, end, on a core, in the run queue, ns since the start."""
     ranks = []
     for rank, own in zip(profile.ranks, samples, strict=True):
-        table = np.zeros(len(own), f.SAMPLE)
+        table = np.zeros(2 * len(own), f.RECORD)
         for at, (begin, end, cpu, waited) in enumerate(own):
-            table[at] = (rank.start_ns + begin, rank.start_ns + end, 0, cpu, waited, 0)
-        ranks.append(msgspec.structs.replace(rank, samples=table))
+            times = rank.start_ns + begin, rank.start_ns + end
+            table[2 * at] = (*times, cpu, 0, 0, f.RAN, 0)
+            table[2 * at + 1] = (*times, waited, -1, 0, f.WAITED, 0)
+        ranks.append(msgspec.structs.replace(rank, kept=np.concatenate([rank.kept, table])))
     return msgspec.structs.replace(profile, ranks=tuple(ranks))
 
 

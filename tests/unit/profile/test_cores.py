@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from elbowroom.errors import UsageError
 from elbowroom.profile import rank_file as f
-from elbowroom.profile.profile import Profile, read_profile, sharing
+from elbowroom.profile import rank_tables as t
+from elbowroom.profile.cores import sharing
+from elbowroom.profile.profile import Profile, read_profile
 from made_profiles import MS, Row, write_rank
 
 Thread = tuple[int, int, int]
@@ -73,7 +75,7 @@ def test_a_file_of_the_first_release_has_no_threads(tmp_path: Path) -> None:
 def test_of_threads_in_a_file_of_format_1_waits_and_cores_are_not_known(tmp_path: Path) -> None:
     write_rank(tmp_path / "rank-000000.profile", [SENT], version=1, places=[(100, 1, 3, 3, 7, 5 * MS)])
     (thread,) = read_profile(tmp_path).ranks[0].threads
-    assert thread == f.ThreadPlace(thread=100, cpus=1, first=3, last=3, mask=7, cpu_ns=5 * MS)
+    assert thread == t.ThreadPlace(thread=100, cpus=1, first=3, last=3, mask=7, cpu_ns=5 * MS)
     assert (thread.waited_ns, thread.cpu, thread.node, thread.migrations) == (None, None, None, None)
 
 
@@ -85,7 +87,7 @@ def test_a_thread_has_its_wait_its_core_and_how_often_it_moved(tmp_path: Path) -
     assert (unknown.waited_ns, unknown.cpu, unknown.node, unknown.migrations) == (None, None, None, None)
 
 
-@pytest.mark.parametrize(("version", "most"), [(1, f.THREADS_1), (2, 0)])
+@pytest.mark.parametrize(("version", "most"), [(1, t.THREADS_1), (2, 0)])
 def test_a_count_of_threads_that_the_file_cannot_hold_is_damage(
     tmp_path: Path, version: int, most: int
 ) -> None:

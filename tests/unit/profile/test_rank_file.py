@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from elbowroom.errors import UsageError
 from elbowroom.profile import rank_file as f
+from elbowroom.profile import rank_tables as t
 from elbowroom.profile.rank_file import read_rank
-from elbowroom.profile.scheduler import samples_of_ranks
 from made_profiles import MS, START_NS, write_rank
 
 ROWS = [
@@ -72,15 +72,15 @@ def test_the_header_has_the_layout_of_the_format() -> None:
     added = {name: f.HEADER.fields[name][1] for name in ("threads", "modules_at", "sites_at", "cpuset")}
     assert added == {"threads": 360, "modules_at": 384, "sites_at": 400, "cpuset": 416}
     assert f.HEADER_1.fields["threads"][1] == 360
-    assert (f.THREAD_1.itemsize, f.THREAD.itemsize) == (32, 56)
-    assert (f.SITE.itemsize, f.MODULE.itemsize) == (64, 1024)
+    assert (t.THREAD_1.itemsize, t.THREAD.itemsize) == (32, 56)
+    assert (t.SITE.itemsize, t.MODULE.itemsize) == (64, 1024)
     assert f.RECORD.itemsize == 32
     assert f.WINDOW.itemsize == 64
-    assert f.CALL_KIND.itemsize == 64
+    assert t.CALL_KIND.itemsize == 64
 
 
-SITE = f.Site(call="MPI_Send", module="/opt/app", offset=0x1140, size=7, mtime_ns=9)
-OTHER = f.Site(call="MPI_Send", module="", offset=0x7F00)
+SITE = t.Site(call="MPI_Send", module="/opt/app", offset=0x1140, size=7, mtime_ns=9)
+OTHER = t.Site(call="MPI_Send", module="", offset=0x7F00)
 
 
 def test_records_of_two_places_have_two_sites_and_one_call(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_records_of_two_places_have_two_sites_and_one_call(tmp_path: Path) -> No
     rank = read_rank(write_rank(tmp_path / "r", rows, nodes_of=NODES))
     assert rank.sites is not None
     assert rank.site_of is not None
-    assert rank.sites == (f.Site(call="MPI_Send"), OTHER, SITE)
+    assert rank.sites == (t.Site(call="MPI_Send"), OTHER, SITE)
     assert rank.site_of.tolist() == [1, 2, 0]
     assert rank.records["call"].tolist() == [0, 0, 0]
     assert [(one.name, one.count, one.bytes) for one in rank.call_kinds] == [("MPI_Send", 3, 70)]
@@ -121,13 +121,13 @@ def test_a_sample_in_a_file_of_format_1_is_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "limits"),
     [
-        ({"cpu_limit": 1.5, "cpuset": b"0-1"}, f.CpuLimits(cpus=1.5, cpuset="0-1")),
-        ({"cpu_limit": 0.0}, f.CpuLimits(cpus=None, cpuset="")),
+        ({"cpu_limit": 1.5, "cpuset": b"0-1"}, t.CpuLimits(cpus=1.5, cpuset="0-1")),
+        ({"cpu_limit": 0.0}, t.CpuLimits(cpus=None, cpuset="")),
         ({"cpu_limit": -1.0}, None),
     ],
 )
 def test_the_limits_of_the_control_group_are_given_absent_or_unknown(
-    tmp_path: Path, header: dict[str, Any], limits: f.CpuLimits | None
+    tmp_path: Path, header: dict[str, Any], limits: t.CpuLimits | None
 ) -> None:
     assert read_rank(write_rank(tmp_path / "r", ROWS, nodes_of=NODES, **header)).limits == limits
 
@@ -234,5 +234,6 @@ def test_flipped_bytes_are_refused_or_read_as_another_profile(
     assert np.all(rank.records["call"] < len(rank.call_kinds))
     if rank.sites is not None and rank.site_of is not None:
         assert np.all(rank.site_of < len(rank.sites))
-        samples_of_ranks([rank], {rank.rank: 0})
+        assert rank.samples is not None
+        assert np.all(rank.samples["thread"] < len(rank.threads))
         assert all(site.call in {kind.name for kind in rank.call_kinds} for site in rank.sites)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from elbowroom.profile import rank_file as f
+from elbowroom.profile import rank_tables as t
 from elbowroom.profile.profile import read_profile
 from made_profiles import MS, Row, write_profile, write_rank
 
@@ -52,8 +53,8 @@ def test_a_profile_of_format_1_has_neither_samples_nor_sites(tmp_path: Path) -> 
 
 
 def test_sites_of_ranks_are_one_table(tmp_path: Path) -> None:
-    here = f.Site(call="MPI_Send", module="/opt/app", offset=16)
-    there = f.Site(call="MPI_Send", module="/opt/app", offset=32)
+    here = t.Site(call="MPI_Send", module="/opt/app", offset=16)
+    there = t.Site(call="MPI_Send", module="/opt/app", offset=32)
     rows = [
         [(n * MS, n * MS + 1, 8, 0, site, f.SEND, f.CALL) for n, site in own]
         for own in (
@@ -63,7 +64,7 @@ def test_sites_of_ranks_are_one_table(tmp_path: Path) -> None:
     ]
     events = read_profile(write_profile(tmp_path, rows, [0, 0])).events
     assert events.site is not None
-    assert [events.sites[one] for one in events.site] == [here, there, there, f.Site(call="MPI_Send")]
+    assert [events.sites[one] for one in events.site] == [here, there, there, t.Site(call="MPI_Send")]
     part = events.part(events.rank == 1)
     assert part.site is not None
     assert part.site.tolist() == events.site[2:].tolist()
