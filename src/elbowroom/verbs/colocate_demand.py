@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +14,9 @@ from elbowroom.cli.console import chatter, print_wrapped
 from elbowroom.cli.options import REPEAT
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
+from elbowroom.launch.build import load_program
 from elbowroom.launch.planned_starts import PlannedStart
+from elbowroom.machine.cores import load_split
 from elbowroom.quantities import format_size, parse_cores, percent_span, plural, short_time
 from elbowroom.verbs.declaration import (
     Options,
@@ -34,6 +38,26 @@ RUNS_PER_REPETITION = 8
 """Six loads, and two runs alone."""
 
 
+def parse_metric(text: str, field: str) -> str | None:
+    """A pattern with the seconds in its group; None for `wall`. UsageError for what is no such pattern."""
+    if text == "wall":
+        return None
+    try:
+        groups = re.compile(text).groups if text.strip() else 0
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(
+            f"is not a regular expression ({error})", field=field, value=text, hint="correct it"
+        ) from error
+    if groups != 1:
+        raise UsageError(
+            f"has {plural(groups, 'group')}, not one",
+            field=field,
+            value=text,
+            hint="put parentheses around the number only: 'step (\\S+) s'",
+        )
+    return text
+
+
 class DemandSettings(Options):
     """How the demand of a program is measured. `load_cores`: default: half of the cores of each cache."""
 
@@ -43,7 +67,9 @@ class DemandSettings(Options):
         parse=parse_cores,
     )
     metric: str | None = option(
-        "What a run takes: wall time (default), or a pattern that finds seconds in the output.", "wall|REGEX"
+        "What a run takes: wall time (default), or a pattern that finds seconds in the output.",
+        "wall|REGEX",
+        parse=parse_metric,
     )
     repetitions: int = option("Number of repetitions.", "N", spelled="--repeat", default=5, type=REPEAT)
     budget: float | None = option("No repetition begins after this time; two are always measured.", "TIME")
@@ -75,18 +101,22 @@ class MeasureDemand(Verb):
         from elbowroom.measure.demand import write_demand
         from elbowroom.profile.profile import read_profile
 
+        self._check()
+        profile = read_profile(Path(self.profile))
+        demand = measured_demand(self.words, self.measuring, profile, self.tell)
+        write_demand(demand, Path(self.profile))
+        return demand
+
+    def _check(self) -> None:
         if not self.words:
             raise UsageError(
                 "is missing",
                 field="command",
                 hint="write it behind --: -- mpirun -n 2 ./app, as it was profiled",
             )
-        profile = read_profile(Path(self.profile))
-        demand = measured_demand(self.words, self.measuring, profile, self.tell)
-        write_demand(demand, Path(self.profile))
-        return demand
 
     def planned_starts(self) -> Iterator[PlannedStart]:
+        self._check()
         yield planned_demand(self.words, self.measuring)
 
     def print(self, result: Demand) -> None:
@@ -120,7 +150,7 @@ def measured_demand(
         words,
         ranks=-(-profile.size // profile.nodes),
         load_cores=settings.load_cores,
-        metric=None if settings.metric in (None, "wall") else settings.metric,
+        metric=settings.metric,
         patience=settings.patience,
     ) as bench:
         return measure_demand(bench, repetitions=settings.repetitions, budget=settings.budget, tell=tell)
@@ -128,6 +158,8 @@ def measured_demand(
 
 def planned_demand(words: tuple[str, ...], settings: DemandSettings) -> PlannedStart:
     """What is started, in a dry run."""
+    load_split(os.sched_getaffinity(0), settings.load_cores)
+    load_program()
     return PlannedStart(
         what="the program alone and beside a load of known memory traffic, in turns",
         commands=(shlex.join(words),),

@@ -85,6 +85,7 @@ COMMANDS = {
     "calibrate": ("the probe", "points of the plan model"),
     "calibrate --machine henri": ("", "at most 24 of"),
     "diagnose -- mpirun -n 2 ls": ("recorder's libraries", "the machine's model"),
+    "colocate demand p -- mpirun -n 2 ls": ("elbow-load", "beside a load of known memory traffic"),
     "advise henri --job job.toml --verify --machine henri": ("", "the present and the other setup"),
     "run quick": ("the probe", "points"),
     "study tan2012 --quick": ("the probe", "points"),
