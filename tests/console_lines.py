@@ -62,8 +62,6 @@ STAND_INS = (
     StandIn(r"^elbowroom run runtime-overhead --set comp_nodes=every --set comm_cores=0,8,16$",
             "elbowroom run runtime-overhead --set comm_cores=0", "a machine with more cores"),
     StandIn(r"--comm-node 1", "--comm-node 0", "a machine with more nodes"),
-    StandIn(r"\bpython (?=benchmarks/diffusion_step\.py)", "$CHECKOUT/.elbowroom/venv/bin/python ",
-            "a Python with elbowroom"),
     StandIn(r"job\.toml --collectives", "collective.toml --collectives", "a job with a collective"),
 )  # fmt: skip
 """In order, where the pattern is found."""
@@ -75,7 +73,7 @@ UNAVAILABLE = (
         "",
         "a model of this machine",
     ),
-    StandIn(r"^elbowroom (diagnose --profile|profile what-if) p\b.* --model M\.json", "", "the same"),
+    StandIn(r"^elbowroom diagnose --from app\.mpiP$", "", "a report of mpiP"),
 )
 """Lines that end with exit code 2 and a sentence where this is missing, as on the machine of the test."""
 

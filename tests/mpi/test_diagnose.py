@@ -129,7 +129,7 @@ def test_the_folder_has_the_document_and_the_page(
     assert diagnosed(mpi, folder, "plain", tmp_path, "--json") == 0
     document = json.loads(capfd.readouterr().out)
     assert json.loads((tmp_path / "p" / "diagnosis.json").read_text()) == document
-    assert "id=\"answer\"" in (tmp_path / "p" / "diagnosis.html").read_text()
+    assert 'id="answer"' in (tmp_path / "p" / "diagnosis.html").read_text()
     assert document["version"] == 2
     assert document["steps"]["iterations_per_step"] == 1
 
