@@ -84,6 +84,20 @@ def plant(events: Events, slowdown: float) -> tuple[Events, float]:
     return dataclasses.replace(events, start=start, duration=end - start, issued=issued), cost / max(ranks, 1)
 
 
+def halves(events: Events) -> tuple[Events, Events]:
+    """The first and the second half of the steps, as two traces."""
+    begins = find_steps(events, steps_of(events)).begins
+    middle = np.zeros(len(events.ranks), dtype=np.int64)
+    for rank, times in begins.items():
+        middle[rank] = times[len(times) // 2]
+    late = events.issued >= middle[events.rank]
+    return _with(events, *_columns(events, ~late)), _with(events, *_columns(events, late))
+
+
+def _columns(events: Events, kept: Flags) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.flatnonzero(kept), events.start[kept], events.duration[kept]
+
+
 def _both(one: Spans, other: Spans) -> Spans:
     points = np.unique(np.concatenate([one.start, one.end, other.start, other.end]))
     middle = (points[:-1] + points[1:]) // 2

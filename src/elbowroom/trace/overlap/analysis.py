@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,9 +27,10 @@ from elbowroom.trace.overlap.estimate import SlowdownEffect, estimate
 from elbowroom.trace.overlap.events import NONE, Events, Ints
 from elbowroom.trace.overlap.exposure import Exposure, SideSlices, by_rank, exposure, of_side
 from elbowroom.trace.overlap.gaps import with_gaps
-from elbowroom.trace.overlap.instances import Instances, instances_of
+from elbowroom.trace.overlap.instances import Instances, distinct, instances_of
 from elbowroom.trace.overlap.median_step import median_step_of
 from elbowroom.trace.overlap.names import communicates
+from elbowroom.trace.overlap.operations import CommunicationOperation, operations_of
 from elbowroom.trace.overlap.places import Places, find_places, find_steps
 from elbowroom.trace.overlap.recognition import (
     COMMUNICATION,
@@ -41,7 +43,7 @@ from elbowroom.trace.overlap.recognition import (
 )
 from elbowroom.trace.overlap.repetition import repeated_steps
 from elbowroom.trace.overlap.rows import Slowdowns, communication_kinds, computation_classes
-from elbowroom.trace.overlap.settings import settings_of
+from elbowroom.trace.overlap.settings import channels_of, settings_of
 from elbowroom.trace.overlap.skew import skew_of
 from elbowroom.trace.overlap.slices import slices
 from elbowroom.trace.overlap.spans import Spans, union
@@ -49,6 +51,10 @@ from elbowroom.trace.overlap.verdict import verdict
 
 NS = 1e9
 REPEATED = "the trace names no steps: {} repetitions of the same computations count as steps"
+TOO_WIDE = "the interval of its slowdown, {:.2f} to {:.2f}, is too wide to be of use"
+WIDEST = 1.3
+"""The upper end of an interval over its lower end, at most."""
+COPIES = "{} steps have exactly the durations of others: they are copies, and count once"
 WINDOW = 8
 """Steps that are compared with each other where communication covers whole steps or none of a step."""
 NO_STEPS = (
@@ -111,25 +117,29 @@ def analyse(
     times = _times(computing, communicating, waiting)
     own = np.arange(len(events.classes))
     effect_of = _compared if compared else _not_compared
-    comp_effect = effect_of(events, comp, places, own, by_rank(communicating), steps.count)
-    cost = None
-    if not comp_effect.reason and comp_effect.effect is not None:
-        cost = cost_of(events, comp, own, comp_effect.effect, by_rank(computing), times.ranks)
+    operations = operations_of(comp.kinds, channels_of(events, comm))
+    comp_effect, cost = _measured(
+        events, comp, own, times, by_rank(computing),
+        effect_of(events, comp, places, own, by_rank(communicating), steps.count, operations),
+    )  # fmt: skip
+    if comp_effect.copies:
+        events = dataclasses.replace(events, notes=(*events.notes, COPIES.format(comp_effect.copies)))
     most = most_of(events, comp, places.place, by_rank(computing), times.ranks)
     names = _numbers_of_names(events)
     any_kind = dataclasses.replace(comm, main=np.where(comm.main == NONE, NONE, 0))
-    comm_effect = effect_of(events, any_kind, comm_places, names, by_rank(computing), steps.count)
-    comm_cost = None
-    if not comm_effect.reason and comm_effect.effect is not None:
-        comm_cost = cost_of(
-            events, any_kind, names, comm_effect.effect, by_rank(communicating), times.ranks
-        ).cost
+    comm_effect, comm_cost = _measured(
+        events, any_kind, names, times, by_rank(communicating),
+        effect_of(events, any_kind, comm_places, names, by_rank(computing), steps.count),
+    )  # fmt: skip
     known = _HidingCosts(
-        comp=cost, comm=comm_cost, most=most, skew=skew_of(events, recognised, comm, comm_places)
+        comp=cost,
+        comm=None if comm_cost is None else comm_cost.cost,
+        most=most,
+        skew=skew_of(events, recognised, comm, comm_places),
     )
-    classes = computation_classes(events, comp, comp_effect)
+    classes = computation_classes(events, comp, comp_effect, operations)
     kinds = communication_kinds(events, comm, names, comm_effect, len(times.ranks))
-    answer = _answer(events, comp_effect, known, times)
+    answer = _answer(events, comp_effect, known, times, operations)
     document = _document(events, files, counts, times, known, answer, classes, kinds, steps.count or None)
     return msgspec.structs.replace(
         document,
@@ -145,23 +155,53 @@ def _numbers_of_names(events: Events) -> Ints:
 
 
 def _compared(
-    events: Events, exposure: Exposure, places: Places, kernel: Ints, active: Mapping[int, Spans], steps: int
+    events: Events,
+    exposure: Exposure,
+    places: Places,
+    kernel: Ints,
+    active: Mapping[int, Spans],
+    steps: int,
+    operations: Sequence[CommunicationOperation] = (),
 ) -> Slowdowns:
-    """The slowdowns of a side beside the other one (`active`), or the reason why there are none."""
-    table = instances_of(events, exposure, places, kernel)
+    """The slowdowns of a side beside the other one (`active`), or the reason why there are none.
+    `operations`: of each kind of the other side; kinds of one operation are one group.
+    """
+    groups = np.array([operations.index(one) for one in operations], dtype=np.int64) if operations else None
+    table, copies = distinct(instances_of(events, exposure, places, kernel))
     tick = float(np.gcd.reduce(exposure.own)) if len(exposure.own) else 1.0
-    effect = estimate(table, active, tick=tick)
+    effect = estimate(table, active, tick=tick, groups=groups)
     if (effect is None or not effect.bounded) and steps >= 2 * WINDOW:
         wide = dataclasses.replace(table, step=np.where(table.step == NONE, NONE, table.step // WINDOW))
-        effect = estimate(wide, active, tick=tick)
+        effect = estimate(wide, active, tick=tick, groups=groups)
     if effect is None or not effect.bounded:
         effect = _impossible(table, active, tick)
     if effect is not None and effect.confounder:
         names = ", ".join(events.classes[one].name[:40] for one in effect.worst)
-        return Slowdowns(effect=effect, reason=f"{CONFOUNDED[effect.confounder]} (most of all {names})")
+        reason = f"{CONFOUNDED[effect.confounder]} (most of all {names})"
+        return Slowdowns(effect=effect, reason=reason, copies=copies)
     if effect is not None and effect.bounded:
-        return Slowdowns(effect=effect, reason="")
-    return Slowdowns(effect=None, reason=_reason(table, steps))
+        return Slowdowns(effect=effect, reason="", copies=copies)
+    return Slowdowns(effect=None, reason=_reason(table, steps - copies if steps else 0), copies=copies)
+
+
+def _measured(
+    events: Events,
+    exposure: Exposure,
+    kernel: Ints,
+    times: _SideTimes,
+    active: Mapping[int, Spans],
+    slowdowns: Slowdowns,
+) -> tuple[Slowdowns, Cost | None]:
+    """The slowdowns with what they cost; without any where the interval is too wide to be of use: its ends
+    differ by more than WIDEST, and by more than the slowdown itself.
+    """
+    if slowdowns.reason or slowdowns.effect is None:
+        return slowdowns, None
+    cost = cost_of(events, exposure, kernel, slowdowns.effect, active, times.ranks)
+    value, low, high = cost.slowdown.value, cost.slowdown.low, cost.slowdown.high
+    if math.log(high / low) <= max(math.log(WIDEST), abs(math.log(value))):
+        return slowdowns, cost
+    return dataclasses.replace(slowdowns, effect=None, reason=TOO_WIDE.format(low, high)), None
 
 
 def _not_compared(*_: object) -> Slowdowns:
@@ -191,7 +231,13 @@ def _reason(table: Instances, steps: int) -> str:
     return TOO_FEW if ((at_begin > 0) & (at_begin < count)).any() else NO_PLACE
 
 
-def _answer(events: Events, slowdowns: Slowdowns, costs: _HidingCosts, times: _SideTimes) -> Estimate:
+def _answer(
+    events: Events,
+    slowdowns: Slowdowns,
+    costs: _HidingCosts,
+    times: _SideTimes,
+    operations: Sequence[CommunicationOperation],
+) -> Estimate:
     """The grade, and what is measured or bounded."""
     if not times.hidden:
         return Estimate(grade="nothing hidden", at_most_s=0.0)
@@ -210,6 +256,7 @@ def _answer(events: Events, slowdowns: Slowdowns, costs: _HidingCosts, times: _S
         cost=costs.comp.cost,
         at_most_s=costs.most,
         instrument=effect.instrument,
+        beside=slowdowns.beside(operations),
     )
 
 

@@ -56,12 +56,15 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True):
 
 class ComputationClass(Matched, frozen=True, kw_only=True):
     """A class of computation (name; grid or shape as `detail`) beside a kind of communication; None: beside
-    none. `median_s`: of an instance alone, None if there is none.
+    none. `operation`: what that is, such as all-reduce or copy, and the `channels` that it holds (None: not
+    recorded). `median_s`: of an instance alone, None if there is none.
     """
 
     name: str
     detail: str = ""
     communication: str | None = None
+    operation: str | None = None
+    channels: int | None = None
     median_s: float | None = None
 
     @property
@@ -81,12 +84,24 @@ class CommunicationKind(Matched, frozen=True, kw_only=True):
 Grade = Literal["measured", "bounded", "confounded", "nothing hidden"]
 
 
+class BesideOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """The slowdown of all classes beside one `operation` that holds so many `channels` (None: not recorded):
+    a 95 % interval, shrunk towards the slowdown of all; `comparisons`: independent ones of its own.
+    """
+
+    operation: str
+    channels: int | None = None
+    comparisons: int
+    slowdown: Interval
+
+
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """What hiding costs (docs/reference/trace-estimate.md): the `slowdown` of computation that communication
     covers and its `cost` in s, with 95 % intervals, where they are measured; `at_most_s`: the cost if covered
     computation took as long alone as the fastest of its class. `reason`: why nothing is measured;
     `confounded_by`: the classes of computation that show it. `instrument`: what tells whether an instance is
     covered: communication at its `begin`, or the `schedule` of communication over its usual duration.
+    `beside`: the slowdown beside each operation, where it is measured.
     """
 
     grade: Grade
@@ -96,6 +111,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     confounded_by: tuple[str, ...] = ()
     instrument: Literal["", "begin", "schedule"] = ""
+    beside: tuple[BesideOperation, ...] = ()
 
 
 class NextSetting(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,28 +7,32 @@ heavy-tailed. docs/reference/trace-estimate.md has the assumptions, and how ofte
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from elbowroom.trace.overlap.events import NONE, Floats, Ints
+from elbowroom.trace.overlap.events import NONE, Flags, Floats, Ints
 from elbowroom.trace.overlap.instances import Instances, Windows, dense, windows_of
-from elbowroom.trace.overlap.levels import cut_far, levels_of, weights, with_class_levels
+from elbowroom.trace.overlap.levels import cut_far, dot, levels_of, weights, with_class_levels
 from elbowroom.trace.overlap.pooling import Pool, RowEffect, pool_rows
 from elbowroom.trace.overlap.spans import Spans
 
 SHIFTS = 200
 """Random circular shifts of the communication of each step."""
-OUTSIDE = 5
-"""Of 201 arrangements, the observed one among them, so many lie beyond each end of a 95 % interval."""
+OUTSIDE = 4
+"""Of 201 arrangements, the observed one among them, so many lie beyond each end of an interval: 96 %, since
+the slowdown fits the noise of the observed arrangement better than that of the others.
+"""
 LARGEST, SMALLEST = math.log(20.0), -math.log(3.0)
 """Logarithms of slowdowns that are considered."""
 ENDS = np.sinh(np.linspace(-6.0, 6.0, 801)) / math.sinh(6.0) * (LARGEST - SMALLEST)
 """Distances of the ends of an interval from its value: dense around 0."""
-ROUNDS = 6
+ROUNDS, FEWEST_ROUNDS = 8, 3
+"""Steps to the slowdown, at most, and at least: what is far is settled by then, too."""
 POOLED = 15
 """Times that rows are pooled at most, since the slowdown of one changes the rest of others."""
 LEAST_MOVE = 1e-3
@@ -37,6 +41,8 @@ BEGIN_SHARE = 0.5
 """Communication at the begin is the instrument if such instances have this part of the shared time."""
 A_THIRD = 1 / 3
 """Of the estimate: a placebo with a larger effect confounds it."""
+KEPT = 100_000_000
+"""Bytes of instruments that are kept."""
 LEAST_PLACEBO = 0.01
 """Of the logarithm of a duration: a smaller placebo confounds nothing."""
 
@@ -48,13 +54,15 @@ Confounder = Literal["", "near", "faster", "placebo"]
 class SlowdownEffect:
     """What the comparison gives. `rows`: the slowdown of each class beside each kind; `of_all`: its logarithm
     for all others. `low`, `value` and `high` are to be added to the logarithms of all rows: the interval of
-    all together (None: it has no end).
+    all together (None: it has no end). `groups`: the slowdown of all classes beside each group of kinds
+    (`other`).
     `confounder`: what else explains the estimate: computation `near` communication, but not beside it, is
     longer as well; it is `faster` beside communication; or the `placebo` shows an effect. `worst`: the
     classes that contribute most to it.
     """
 
     rows: tuple[RowEffect, ...]
+    groups: tuple[RowEffect, ...]
     of_all: float
     value: float
     low: float | None
@@ -70,10 +78,16 @@ class SlowdownEffect:
 
 
 def estimate(
-    table: Instances, active: Mapping[int, Spans], *, tick: float = 1.0, seed: int = 1
+    table: Instances,
+    active: Mapping[int, Spans],
+    *,
+    tick: float = 1.0,
+    seed: int = 1,
+    groups: Ints | None = None,
 ) -> SlowdownEffect | None:
     """The slowdown of a table beside the other side (`active`, by rank); None where nothing compares: no
     covered instance has its place in another step or on another rank. `tick`: resolution of durations, ns.
+    `groups`: the group of each kind of the other side (None: each is one).
     """
     table = _comparable(table)
     if not len(table) or not table.shared.any():
@@ -82,15 +96,18 @@ def estimate(
     fit = _WeightedFit(table, windows, tick)
     shifts = np.random.default_rng(seed).random((SHIFTS + 1, int(windows.step.max()) + 1))
     shifts[0] = 0.0
-    arranged = _arrange(fit, windows, shifts, np.ones(len(table)))
+    circle = _Circle(fit, windows, shifts)
+    arranged = _arrange(fit, circle, np.ones(len(table)))
     inflation = max(1.0, float(arranged.student(np.zeros(1))[1:].std()))
     of_all = float(fit.log[0])
+    of_groups = _grouped(fit, table.other if groups is None else groups[table.other], inflation)
     pool = _pool(fit, inflation)
     if pool is None:
         return None
+    multiplier = pool.multiplier[fit.kernel] if pool.spread else np.ones(len(table))
     if pool.spread:
-        arranged = _arrange(fit, windows, shifts, pool.multiplier[fit.kernel])
-    value, low, high = arranged.interval()
+        arranged = _arrange(fit, circle, multiplier)
+    value, low, high = _refined(fit, circle, multiplier, arranged)
     low, high = _wider(value, low, high, pool.unseen)
     confounder, worst = _confounder(fit, windows, shifts, value, low, high)
     columns = (fit.kernels[pool.kernel], fit.others(), fit.log, pool.error, pool.contrasts)
@@ -98,6 +115,7 @@ def estimate(
     names = ("kernel", "other", "log", "error", "contrasts")
     return SlowdownEffect(
         rows=tuple(RowEffect(**dict(zip(names, row, strict=True))) for row in rows),
+        groups=of_groups,
         of_all=of_all,
         value=value,
         low=low,
@@ -119,12 +137,16 @@ def _comparable(table: Instances) -> Instances:
 
 
 class _WeightedFit:
-    """One slowdown for all rows, and what is left of the logarithms of durations (`rest`). A `row` is a class
-    beside a kind; instances beside nothing are in none.
+    """One slowdown for all rows, and what is left of the logarithms of durations: the `rest`, and what of it
+    is `far`. A `row` is a class beside a kind; instances beside nothing are in none.
     """
 
+    rest: Floats
+    far: Floats
+    values: Floats
+
     def __init__(self, table: Instances, windows: Windows, tick: float) -> None:
-        self.table = table
+        self.table, self.tick = table, tick
         self.share = np.minimum(table.shared / table.own, 1.0)
         self.logs = np.log(table.own)
         at_begin = float(table.shared[table.at_begin].sum())
@@ -136,16 +158,14 @@ class _WeightedFit:
         self.row = np.full(len(table), NONE)
         self.row[covered] = dense(self.kernel[covered], table.other[covered])
         self.log = np.zeros(int(self.row.max()) + 1)
-        self.state = self.instrument_at(windows, np.zeros(int(windows.step.max()) + 1))
-        self.weight = weights(self.logs, self.kernel, self.levels, tick)
-        self._one()
+        self.state = self.instrument_at(windows, np.zeros(int(windows.step.max()) + 1)).astype(float)
+        self._one(weights(self.logs, self.kernel, self.levels, tick))
         # Again without the effect: what is covered must not weigh less.
-        self.weight = weights(self.alone(), self.kernel, self.levels, tick)
-        self._one()
+        self._one(weights(self.alone(), self.kernel, self.levels, tick))
         self.levels = with_class_levels(self.levels, self.rest, self.weight)
-        self._one()
+        self._one(self.weight)
 
-    def instrument_at(self, windows: Windows, shift: Floats) -> Floats:
+    def instrument_at(self, windows: Windows, shift: Floats) -> Flags | Floats:
         """The instrument if communication were `shift` later, of shape (instances,)."""
         return windows.at_begin(shift) if self.instrument == "begin" else windows.share(shift, self.usual)
 
@@ -167,24 +187,63 @@ class _WeightedFit:
         return alone
 
     def settle(self) -> None:
-        """The rest, by the present slowdowns."""
-        self.rest = self.levels.robust(self.alone(), self.weight)
+        """The rest by the present slowdowns, without what is `far` (Huber's estimator by modified residuals).
+
+        Levels are linear: only what changed since the last time is solved for.
+        """
+        values = self.alone() - self.far
+        self.rest = self.rest + self.levels.residual(values - self.values, self.weight)
+        self.values = values
+        whole = self.rest + self.far
+        self.far = whole - cut_far(whole, self.weight)
+
+    def moved(self, by: float) -> _WeightedFit:
+        """The fit where the logarithms of all slowdowns are larger by so much, and weights follow."""
+        other = copy.copy(self)
+        other.log = np.clip(self.log + by, SMALLEST, LARGEST)
+        other._begin(weights(other.alone(), self.kernel, self.levels, self.tick))
+        for _ in range(FEWEST_ROUNDS):
+            other.settle()
+        return other
 
     def _of_instances(self) -> Floats:
         return np.where(self.row == NONE, 0.0, self.log[np.maximum(self.row, 0)])
 
-    def _one(self) -> None:
+    def _begin(self, weight: Floats) -> None:
+        self.weight = weight
+        self.rest, self.values, self.far = (np.zeros(len(self.logs)) for _ in range(3))
+
+    def _one(self, weight: Floats) -> None:
+        self._begin(weight)
         state = self.levels.residual(self.state, self.weight) * self.weight
         self.settle()
-        for _ in range(ROUNDS):
+        for number in range(ROUNDS):
             information = float((state * self.change()).sum())
             if information <= 0:
                 break
             step = float((state * self.rest).sum()) / information
             self.log = np.clip(self.log + step, SMALLEST, LARGEST)
             self.settle()
-            if abs(step) < 1e-4:
+            if abs(step) < 1e-4 and number >= FEWEST_ROUNDS:
                 break
+
+
+def _grouped(fit: _WeightedFit, group: Ints, inflation: float) -> tuple[RowEffect, ...]:
+    """The slowdowns of all classes beside each group, while all rows of the fit have one slowdown."""
+    covered = fit.row != NONE
+    numbers, row = np.unique(group[covered], return_inverse=True)
+    rows = np.full(len(group), NONE)
+    rows[covered] = row
+    log = np.full(len(numbers), fit.log[0])
+    pool = pool_rows(fit.levels.place, fit.kernel, rows, fit.weight, fit.state, fit.change(), fit.rest,
+                     fit.table.shared, log, inflation)  # fmt: skip
+    if pool is None:
+        return ()
+    columns = (numbers, pool.log, pool.error, pool.contrasts)
+    return tuple(
+        RowEffect(kernel=NONE, other=other, log=one, error=error, contrasts=contrasts)
+        for other, one, error, contrasts in zip(*(column.tolist() for column in columns), strict=True)
+    )
 
 
 def _pool(fit: _WeightedFit, inflation: float) -> Pool | None:
@@ -246,18 +305,60 @@ class _Arrangements:
         return value, low, high
 
 
-def _arrange(fit: _WeightedFit, windows: Windows, shifts: Floats, multiplier: Floats) -> _Arrangements:
+class _Circle:
+    """The instrument at each of the `shifts` of communication; kept where memory allows."""
+
+    def __init__(self, fit: _WeightedFit, windows: Windows, shifts: Floats) -> None:
+        self._fit, self._windows, self._shifts = fit, windows, shifts
+        one = fit.instrument_at(windows, shifts[0])
+        self._kept = [one] if one.nbytes * len(shifts) <= KEPT else []
+
+    def __len__(self) -> int:
+        return len(self._shifts)
+
+    def __iter__(self) -> Iterator[Flags | Floats]:
+        for number, shift in enumerate(self._shifts):
+            if number < len(self._kept):
+                yield self._kept[number]
+                continue
+            one = self._fit.instrument_at(self._windows, shift)
+            if self._kept:
+                self._kept.append(one)
+            yield one
+
+
+def _arrange(fit: _WeightedFit, circle: _Circle, multiplier: Floats) -> _Arrangements:
     """The sums of all arrangements; `multiplier`: of each instance's weight."""
     rest = cut_far(fit.rest, fit.weight)
     dose = fit.levels.residual(fit.change(), fit.weight)
-    squares = np.stack([rest * rest, rest * dose, dose * dose], axis=1)
-    sums = np.stack([rest, dose], axis=1)
+    sums, squares = (rest, dose), (rest * rest, rest * dose, dose * dose)
     weight = fit.weight * multiplier
-    sums_of_shifts = np.empty((5, len(shifts)))
-    for number, shift in enumerate(shifts):
-        state = weight * fit.levels.without(fit.instrument_at(windows, shift), fit.weight)
-        sums_of_shifts[:2, number], sums_of_shifts[2:, number] = state @ sums, (state * state) @ squares
+    sums_of_shifts = np.empty((5, len(circle)))
+    for number, one in enumerate(circle):
+        state = weight * fit.levels.without(one, fit.weight)
+        sums_of_shifts[:2, number] = [dot(state, one) for one in sums]
+        state *= state
+        sums_of_shifts[2:, number] = [dot(state, one) for one in squares]
     return _Arrangements(*sums_of_shifts)
+
+
+def _refined(
+    fit: _WeightedFit, circle: _Circle, multiplier: Floats, arranged: _Arrangements
+) -> tuple[float, float | None, float | None]:
+    """The interval with weights at each end that follow from the slowdown at this end.
+
+    Weights of the estimate itself fit the noise of the observed arrangement better than that of others: with
+    two steps, intervals by them hold in 83 % of plantings.
+    """
+    value, low, high = arranged.interval()
+    if low is None or high is None or low == high:
+        return value, low, high
+    of_low, of_high = (
+        _arrange(fit.moved(end), circle, multiplier).interval()[at] for at, end in ((1, low), (2, high))
+    )
+    low = None if of_low is None else min(low + of_low, value)
+    high = None if of_high is None else max(high + of_high, value)
+    return value, low, high
 
 
 def _wider(
@@ -283,11 +384,12 @@ def _confounder(
         gain = -np.where(fit.row == NONE, 0.0, fit.table.shared * fit.log[np.maximum(fit.row, 0)])
         return "faster", _largest(fit, gain)
     around = windows.around()
-    near = fit.instrument_at(around, shifts[0])
+    near = fit.instrument_at(around, shifts[0]).astype(float)
     state = fit.weight * fit.levels.without(near, fit.weight)
-    placebo = float(state @ cut_far(fit.rest, fit.weight)) / max(float(state @ near), 1e-12)
+    placebo = dot(state, cut_far(fit.rest, fit.weight)) / max(dot(state, near), 1e-12)
     if abs(placebo) > max(A_THIRD * abs(total), LEAST_PLACEBO):
-        sizes = _arrange(fit, around, shifts, np.ones(len(fit.weight))).student(np.zeros(1))[:, 0]
+        arranged = _arrange(fit, _Circle(fit, around, shifts), np.ones(len(fit.weight)))
+        sizes = arranged.student(np.zeros(1))[:, 0]
         if not (sizes[1:] * np.sign(sizes[0]) >= abs(sizes[0])).any():
             return "near", _largest(fit, math.copysign(1.0, placebo) * state * fit.rest)
     return "", ()

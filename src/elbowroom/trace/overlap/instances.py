@@ -16,19 +16,27 @@ from elbowroom.trace.overlap.exposure import Exposure
 from elbowroom.trace.overlap.places import Places
 from elbowroom.trace.overlap.spans import Spans, union
 
+ROUNDED = 1.0
+"""ns by which the durations of copies differ at most."""
+COPIED = 0.99
+"""The part of the places that a copy and the original have at which both take the same time, at least."""
+PROBES = 8
+
 
 @dataclass(frozen=True, kw_only=True)
 class Instances:
     """Instances of one side in order of lane and time; columns of shape (instances,).
 
-    `rank`; `step`, a number that all ranks share; `kernel`, the class (name, grid, shape); `place`, the same
-    number for the same work in all steps and on all ranks; `start`, `own` time without what is nested in it,
-    the part of it that the other side covers (`shared`), ns; `at_begin`: whether the other side is active at
-    the start; `other`: its kind that covers most (NONE: none). Instances outside of steps have place NONE.
+    `rank`; `step`, a number that all ranks share, and when the rank's next one begins (`until`); `kernel`,
+    the class (name, grid, shape); `place`, the same number for the same work in all steps and on all ranks;
+    `start`, `own` time without what is nested in it, the part of it that the other side covers (`shared`),
+    ns; `at_begin`: whether the other side is active at the start; `other`: its kind that covers most (NONE:
+    none). Instances outside of steps have place NONE.
     """
 
     rank: Ints
     step: Ints
+    until: Ints
     kernel: Ints
     place: Ints
     start: Ints
@@ -49,17 +57,77 @@ def instances_of(events: Events, exposure: Exposure, places: Places, kernel: Int
     """The table of one side. `kernel`: the class of each class of events (shape: classes)."""
     rank = events.rank[exposure.event].astype(np.int64)
     steps = max(places.steps, 1)
+    start = events.start[exposure.event]
     return Instances(
         rank=rank,
         step=np.where(places.cell == NONE, NONE, places.cell % steps),
+        until=_ends(rank, places.cell, start, exposure.own),
         kernel=kernel[events.kind[exposure.event]],
         place=places.place,
-        start=events.start[exposure.event],
+        start=start,
         own=exposure.own.astype(float),
         shared=exposure.shared.astype(float),
         at_begin=exposure.at_start != NONE,
         other=exposure.main.astype(np.int64),
     )
+
+
+def _ends(rank: Ints, cell: Ints, start: Ints, own: Ints) -> Ints:
+    """When the next cell of its rank begins, or would begin: after the last cell, and after a long pause, the
+    usual time between two cells has passed.
+    """
+    until: Ints = start + own
+    known = np.flatnonzero(cell != NONE)
+    if not len(known):
+        return until
+    number = dense(rank[known], cell[known])
+    begin = np.full(int(number.max()) + 1, np.iinfo(np.int64).max)
+    end, of = np.zeros((2, len(begin)), dtype=np.int64)
+    np.minimum.at(begin, number, start[known])
+    np.maximum.at(end, number, until[known])
+    of[number] = rank[known]
+    followed = of[1:] == of[:-1]
+    pauses = (begin[1:] - end[:-1])[followed]
+    usual = max(int(np.quantile(pauses, 0.5, method="lower")), 0) if len(pauses) else 0
+    pause = np.full(len(end), usual)
+    pause[:-1][followed] = np.minimum(pauses, usual)
+    until[known] = np.maximum(end + pause, begin + 1)[number]
+    return until
+
+
+def distinct(table: Instances) -> tuple[Instances, int]:
+    """The table without steps of a rank that are copies of others, and how many these were.
+
+    A copy has the same durations at the same places, which measured steps never have: it tells nothing new.
+    Steps that agree at one of the PROBES places with most time are compared at all places that both have.
+    """
+    order = np.flatnonzero(table.place != NONE)
+    if not len(order):
+        return table, 0
+    cell = dense(table.rank[order], table.step[order])
+    order = order[np.lexsort((table.place[order], cell))]
+    cell = np.sort(cell)
+    place, own = table.place[order], table.own[order]
+    bounds = np.searchsorted(cell, np.arange(int(cell[-1]) + 2))
+    copies = np.zeros(len(bounds) - 1, dtype=bool)
+    pairs: set[tuple[int, int]] = set()
+    for probe in np.argsort(-np.bincount(place, own))[:PROBES].tolist():
+        at = np.flatnonzero(place == probe)
+        at = at[np.lexsort((cell[at], own[at]))]
+        same = np.flatnonzero(np.diff(own[at]) <= ROUNDED)
+        pairs.update(zip(cell[at[same]].tolist(), cell[at[same + 1]].tolist(), strict=True))
+    for one, other in pairs:
+        mine, theirs = (slice(bounds[of], bounds[of + 1]) for of in (one, other))
+        both, here, there = np.intersect1d(place[mine], place[theirs], return_indices=True)
+        alike = np.abs(own[mine][here] - own[theirs][there]) <= ROUNDED
+        smaller = min(bounds[of + 1] - bounds[of] for of in (one, other))
+        if alike.sum() >= COPIED * len(both) and 2 * len(both) >= smaller:
+            copies[max(one, other)] = True
+    if not copies.any():
+        return table, 0
+    kept = np.ones(len(table), dtype=bool)
+    kept[order[copies[cell]]] = False
+    return table.only(kept), int(copies.sum())
 
 
 def dense(*keys: Ints) -> Ints:
@@ -86,11 +154,11 @@ class Windows:
     step: Ints
     active: Spans
 
-    def at_begin(self, shift: Floats) -> Floats:
-        """1 where the other side is active when an instance begins, if its activity were `shift` (of each
-        step, a part of its length) later, circularly; else 0.
+    def at_begin(self, shift: Floats) -> Flags:
+        """Whether the other side is active when an instance begins, if its activity were `shift` (of each
+        step, a part of its length) later, circularly.
         """
-        return self.active.contains(self._at(shift)).astype(float)
+        return self.active.contains(self._at(shift))
 
     def share(self, shift: Floats, usual: Ints) -> Floats:
         """The part of its `usual` duration (ns) from its begin that the other side would cover."""
@@ -133,7 +201,7 @@ class Windows:
 def windows_of(table: Instances, active: Mapping[int, Spans]) -> Windows:
     """The windows of a table whose instances all have a place. `active`: the other side's, by rank.
 
-    A cell lasts from its first instance to that of the next cell of its rank.
+    A cell lasts from its first instance to the end of its steps.
     """
     cell = dense(table.rank, table.step)
     count = int(cell.max()) + 1
@@ -142,9 +210,7 @@ def windows_of(table: Instances, active: Mapping[int, Spans]) -> Windows:
     begin = np.full(count, np.iinfo(np.int64).max)
     end = np.full(count, np.iinfo(np.int64).min)
     np.minimum.at(begin, cell, table.start)
-    np.maximum.at(end, cell, table.start + table.own.astype(np.int64))
-    following = np.flatnonzero(rank[1:] == rank[:-1])
-    end[following] = np.maximum(begin[following + 1], begin[following] + 1)
+    np.maximum.at(end, cell, table.until)
     length = np.maximum(end - begin, 1)
     first = np.cumsum(length) - length
     starts, ends = [], []

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elbowroom.trace.overlap.events import Floats, Ints
+from elbowroom.trace.overlap.events import Flags, Floats, Ints
 from elbowroom.trace.overlap.instances import Instances, Windows, dense
 
 ROUNDS = 100
-"""Of conjugate gradients, at most: until the square of the gradient is this part of the first one."""
-SETTLED = 1e-10
+"""Of conjugate gradients, at most: until the square of the gradient is this part of the first one, or moves
+no level by a thousandth of its error.
+"""
+SETTLED, NEGLIGIBLE = 1e-10, 1e-6
 FEWEST_FOR_TREND = 12
 """Instances of a step from which its linear trend is removed, too."""
 EPISODES = 2.0
@@ -71,36 +73,32 @@ class Levels:
         levels = np.zeros(len(scale_by))
         slope = gradient(rest)
         better = slope / scale_by
-        way, size_now = better, float(slope @ better)
+        way, size_now = better, dot(slope, better)
         first = size_now
         for _ in range(ROUNDS):
-            if size_now <= SETTLED * first or size_now == 0:
+            if size_now <= max(SETTLED * first, NEGLIGIBLE):
                 break
             moved = applied(way)
-            energy = float(weight @ (moved * moved)) + float(shrink @ (way * way))
+            energy = dot(weight, moved * moved) + dot(shrink, way * way)
             if energy <= SETTLED * size_now:
                 break
             step = size_now / energy
             levels, rest = levels + step * way, rest - step * moved
             slope = gradient(rest) - shrink * levels
             better = slope / scale_by
-            size_next = float(slope @ better)
+            size_next = dot(slope, better)
             way, size_now = better + size_next / size_now * way, size_next
         return rest
 
-    def without(self, values: Floats, weight: Floats) -> Floats:
+    def without(self, values: Flags | Floats, weight: Floats) -> Floats:
         """The same, roughly and fast: the levels of places and of cells, once."""
         rest = values - (_summed(self.place, weight * values) / _summed(self.place, weight))[self.place]
         return rest - (_summed(self.cell, weight * rest) / _summed(self.cell, weight))[self.cell]
 
-    def robust(self, values: Floats, weight: Floats) -> Floats:
-        """The residuals with far ones cut at FAR (Huber's estimator by modified residuals)."""
-        rest = self.residual(values, weight)
-        cut = cut_far(rest, weight)
-        for _ in range(2):
-            rest = self.residual(values - (rest - cut), weight)
-            cut = cut_far(rest, weight)
-        return rest
+
+def dot(one: Floats, other: Floats) -> float:
+    """The sum of products on this core: BLAS would wait for threads on others, which may be busy."""
+    return float(np.einsum("i,i", one, other))
 
 
 def cut_far(rest: Floats, weight: Floats) -> Floats:

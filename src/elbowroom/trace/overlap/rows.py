@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
 
 from elbowroom.stats.interval import Interval
-from elbowroom.trace.overlap.document import CommunicationKind, ComputationClass, Matched
+from elbowroom.trace.overlap.document import BesideOperation, CommunicationKind, ComputationClass, Matched
 from elbowroom.trace.overlap.estimate import SlowdownEffect
 from elbowroom.trace.overlap.events import NONE, Events, Ints
 from elbowroom.trace.overlap.exposure import Exposure
+from elbowroom.trace.overlap.operations import CommunicationOperation
 from elbowroom.trace.overlap.pooling import RowEffect
 
 NS = 1e9
@@ -22,18 +25,35 @@ FAMILY = 0.025
 
 @dataclass(frozen=True, kw_only=True)
 class Slowdowns:
-    """The slowdown of each class beside each kind, or the `reason` why there is none."""
+    """The slowdown of each class beside each kind, or the `reason` why there is none. `copies`: steps that
+    are copies of others, and were not counted.
+    """
 
     effect: SlowdownEffect | None
     reason: str
+    copies: int = 0
+
+    @cached_property
+    def rows(self) -> dict[tuple[int, int], RowEffect]:
+        """The rows by class and kind."""
+        return {} if self.effect is None else {(one.kernel, one.other): one for one in self.effect.rows}
+
+    @cached_property
+    def errors(self) -> float:
+        """Standard errors on either side of an interval, since all of them are to hold together."""
+        tests = sum(one.contrasts > 0 for one in self.rows.values())
+        return float(ndtri(1 - FAMILY / 2 / max(tests, 1)))
 
     def matched(
         self, exposure: Exposure, members: Ints, alone: Ints, overlapped: Ints, key: tuple[int, int]
     ) -> Matched:
         """What is known of one row."""
-        rows = {} if self.effect is None else {(one.kernel, one.other): one for one in self.effect.rows}
-        row = rows.get(key)
-        slowdown = None if self.reason or row is None else self._interval(row)
+        row = self.rows.get(key)
+        slowdown = (
+            None
+            if self.reason or row is None or self.effect is None
+            else self._interval(row, self.effect.value)
+        )
         reason = self.reason or "no instance has its place in another step or on another rank"
         return Matched(
             alone=len(alone),
@@ -44,21 +64,33 @@ class Slowdowns:
             reason="" if slowdown is not None else reason,
         )
 
-    def _interval(self, row: RowEffect) -> Interval:
-        """With its part of the error of all."""
-        assert self.effect is not None
-        tests = sum(one.contrasts > 0 for one in self.effect.rows)
-        far = float(ndtri(1 - FAMILY / 2 / max(tests, 1))) * row.error
-        log = row.log + self.effect.value
+    def beside(self, operations: Sequence[CommunicationOperation]) -> tuple[BesideOperation, ...]:
+        """The slowdown beside each operation that was compared. `operations`: by number of a group."""
+        groups = () if self.effect is None else self.effect.groups
+        return tuple(
+            BesideOperation(
+                operation=operations[one.other].name,
+                channels=operations[one.other].channels,
+                comparisons=int(one.contrasts),
+                slowdown=self._interval(one, 0.0),
+            )
+            for one in groups
+            if one.contrasts > 0
+        )
+
+    def _interval(self, row: RowEffect, more: float) -> Interval:
+        """With its part of the error of all; the logarithm larger by `more`."""
+        far = self.errors * row.error
+        log = row.log + more
         value, low, high = (math.exp(min(log + part, 100.0)) for part in (0, -far, far))
         return Interval(value=value, low=low, high=high)
 
 
 def computation_classes(
-    events: Events, exposure: Exposure, slowdowns: Slowdowns
+    events: Events, exposure: Exposure, slowdowns: Slowdowns, operations: Sequence[CommunicationOperation]
 ) -> tuple[ComputationClass, ...]:
     """A row for each class and each kind of communication beside it; one without a kind for a class beside
-    none. Most shared time first.
+    none. Most shared time first. `operations`: of each kind.
     """
     rows = []
     for number, members in _groups(events.kind[exposure.event].astype(np.int64)):
@@ -80,6 +112,8 @@ def computation_classes(
                     name=kind.name,
                     detail=kind.detail,
                     communication=None if other == NONE else exposure.kinds[other],
+                    operation=None if other == NONE else operations[other].name,
+                    channels=None if other == NONE else operations[other].channels,
                     median_s=float(np.median(exposure.own[alone])) / NS if len(alone) else None,
                 )
             )

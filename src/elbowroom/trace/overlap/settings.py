@@ -29,7 +29,7 @@ LARGEST = 2**63 - 1
 
 def settings_of(events: Events, comm: Exposure, answer: Estimate) -> tuple[NextSetting, ...]:
     """What to try, each with the number from the trace; a value of None where the trace does not say it."""
-    held = _held(events, comm)
+    held = channels_of(events, comm)
     if not held:
         why = UNKNOWN if answer.grade != "nothing hidden" else "no communication is hidden"
         why = f"{why}. {gain(answer)}"
@@ -85,7 +85,7 @@ def tuner_text(settings: Sequence[NextSetting], source: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _held(events: Events, comm: Exposure) -> dict[str, int]:
+def channels_of(events: Events, comm: Exposure) -> dict[str, int]:
     """By name of a kind of communication on devices that is hidden: the channels that it holds, the median of
     its hidden instances.
     """

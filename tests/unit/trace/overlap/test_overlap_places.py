@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from confounded_traces import Truth, make_events
 from elbowroom import api
+from elbowroom.trace.overlap.analysis import analyse
 from elbowroom.trace.overlap.document import TraceOverlap
 from elbowroom.trace.overlap.estimate import estimate
-from elbowroom.trace.overlap.events import NONE
+from elbowroom.trace.overlap.events import NONE, Events
 from elbowroom.trace.overlap.instances import Instances, windows_of
 from elbowroom.trace.overlap.spans import Spans, union
 from made_overlap import Made, Span, kineto, scheduled
@@ -147,6 +150,7 @@ def table(own: np.ndarray, beside: np.ndarray) -> tuple[Instances, dict[int, Spa
     made = Instances(
         rank=np.zeros(own.size, dtype=np.int64),
         step=number // places,
+        until=np.repeat(np.append(start[places::places], start[-1] + lasts[-1]), places),
         kernel=np.zeros(own.size, dtype=np.int64),
         place=number % places,
         start=start,
@@ -192,3 +196,43 @@ def test_the_state_of_a_place_is_what_its_instances_begin_with() -> None:
         assert (windows.at_begin(np.full(3, shift)) == made.at_begin).all()
     share = windows.share(np.zeros(3), made.own.astype(np.int64))
     assert share == pytest.approx(made.at_begin.astype(float), abs=1e-4)
+
+
+def test_copies_of_steps_change_neither_the_estimate_nor_its_interval() -> None:
+    events, _ = make_events(Truth(seed=3, steps=4, slowdown=1.2))
+    span = int(events.end.max() - events.start.min())
+    whole, eight = analyse(events, ["one"]), analyse(_copied(events, 8, span), ["eight"])
+    assert eight.events == 8 * whole.events
+    one, other = whole.estimate.slowdown, eight.estimate.slowdown
+    assert one is not None
+    assert other is not None
+    assert (other.value, other.low, other.high) == pytest.approx((one.value, one.low, one.high), rel=1e-6)
+    assert "28 steps have exactly the durations of others" in " ".join(eight.notes)
+
+
+def test_a_trace_whose_steps_are_all_copies_of_one_has_a_bound_only() -> None:
+    events, _ = make_events(Truth(seed=3, steps=1, slowdown=1.2))
+    found = analyse(_copied(events, 8, int(events.end.max() - events.start.min())), ["eight"])
+    assert found.steps == 8
+    assert found.estimate.grade == "bounded"
+
+
+def _copied(events: Events, times: int, span: int) -> Events:
+    """The events so many times one after the other, each time later by `span` ns."""
+    later = np.repeat(np.arange(times) * span, len(events))
+    columns = {
+        name: np.tile(getattr(events, name), times) for name in ("kind", "lane", "launched", "duration")
+    }
+    return dataclasses.replace(
+        events,
+        start=np.tile(events.start, times) + later,
+        issued=np.tile(events.issued, times) + later,
+        **columns,
+    )
+
+
+def test_an_interval_that_is_too_wide_is_not_called_measured() -> None:
+    events, _ = make_events(Truth(seed=4, steps=6, layers=8, slowdown=1.05, noise=0.6))
+    found = analyse(events, ["noisy"]).estimate
+    assert (found.grade, found.slowdown, found.cost) == ("bounded", None, None)
+    assert "too wide to be of use" in found.reason
