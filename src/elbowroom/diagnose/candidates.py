@@ -377,11 +377,11 @@ def _number(situation: Situation, name: str) -> int:
 
 def _uses_ucx(situation: Situation) -> bool:
     """Whether messages may go through UCX: it is asked for, or there is a fast network."""
-    asked = situation.line.mca("pml", situation.env) == "ucx" or any(
+    requested = situation.line.mca("pml", situation.env) == "ucx" or any(
         name.startswith("UCX_") for name in situation.env
     )
     fast = any(nic.kind in ("infiniband", "ib") for nic in situation.machine.nics)
-    return situation.knows("pml_ucx_tls") and (asked or fast)
+    return situation.knows("pml_ucx_tls") and (requested or fast)
 
 
 _CHOICES = ("btl", "pml", "mtl")

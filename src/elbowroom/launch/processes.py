@@ -90,6 +90,7 @@ def run(
     leaves_nothing: bool = False,
     doing: str | Callable[[str], str] = "",
     pass_fds: Sequence[int] = (),
+    folder: str | os.PathLike[str] | None = None,
     hint: str = "try again",
     late: str = "stop other programs here, and try again",
     error: type[ElbowroomError] = MachineError,
@@ -99,8 +100,8 @@ def run(
     `given` is its stdin, `env` its whole environment; `merged`: stderr goes into stdout. `leaves_nothing`: it
     dies with this process, and processes that it leaves behind are killed. `doing` is what is said meanwhile
     (default: that the command runs), or makes it of the last lines of its stdout. The command inherits the
-    open files `pass_fds`. At the time limit, and if this process is interrupted, it is killed with all that
-    it started.
+    open files `pass_fds`, and starts in `folder`. At the time limit, and if this process is interrupted, it
+    is killed with all that it started.
 
     Raises `error` (with `hint`) if it cannot be started, MachineError (with the hint `late`) if it has not
     ended after `patience` seconds.
@@ -121,6 +122,7 @@ def run(
             stderr=subprocess.STDOUT if merged else err,
             env=env,
             pass_fds=pass_fds,
+            cwd=folder,
         )
         ended = False
         try:
