@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from elbowroom.launch.launch_options import LaunchLine
 from elbowroom.machine.topology import Machine
-
-CauseName = Literal[
-    "shared-core", "placement", "no-progress", "late-rank", "memory-contention", "protocol", "transport",
-    "polling-thread", "computation",
-]  # fmt: skip
 
 BOUND_TO_CORES = 2
 """Open MPI binds the ranks of jobs up to this size to cores, those of larger ones to sockets or NUMA nodes,

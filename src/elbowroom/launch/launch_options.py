@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from elbowroom.launch.launch_line import DIRECT, WRAPPERS, launcher_of
-from elbowroom.launch.mpi import Mpi
+from elbowroom.launch.mpi import Mpi, launcher_identity, output
 
 Family = Literal["openmpi4", "openmpi5", "mpich", "srun", "flux"]
 """Launchers that take the same options."""
@@ -273,8 +273,10 @@ class LaunchLine(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, options=(*self.options, option))
 
 
-def family_of(words: Sequence[str], mpi: Mpi | None) -> Family:
-    """The family of the launcher of a line; `mpi`: that of the launcher. UnreadLine if it is unknown."""
+def family_of(words: Sequence[str], mpi: Mpi | None = None) -> Family:
+    """The family of the launcher of a line; `mpi`: that of the launcher, else it is asked. UnreadLine if it is
+    unknown.
+    """
     place = launcher_of(words)
     if place is None:
         raise UnreadLine(
@@ -283,15 +285,23 @@ def family_of(words: Sequence[str], mpi: Mpi | None) -> Family:
     name = Path(words[place]).name
     if name in DIRECT:
         return "srun" if name == "srun" else "flux"
+    if name.startswith("prterun"):
+        return "openmpi5"
     if mpi is None:
-        raise UnreadLine(f"the MPI of {name} is unknown")
-    if mpi.kind == "mpich":
+        kind, version = launcher_identity(output(words[place], "--version"))
+    else:
+        kind, version = mpi.kind, mpi.version
+    if kind is None:
+        raise UnreadLine(f"{name} is the launcher of an MPI that is not known here")
+    if kind == "mpich":
         return "mpich"
-    return "openmpi5" if mpi.major >= 5 else "openmpi4"
+    return "openmpi4" if version.startswith(("1.", "2.", "3.", "4.")) else "openmpi5"
 
 
-def read_line(words: Sequence[str], mpi: Mpi | None) -> LaunchLine:
-    """The parts of a launch line; `mpi`: that of its launcher. UnreadLine if it cannot be rewritten."""
+def read_line(words: Sequence[str], mpi: Mpi | None = None) -> LaunchLine:
+    """The parts of a launch line; `mpi`: that of its launcher, else it is asked. UnreadLine if it
+    cannot be rewritten.
+    """
     words = list(words)
     family = family_of(words, mpi)
     place = launcher_of(words)

@@ -15,7 +15,7 @@ from elbowroom.launch import hwloc_child, native
 from elbowroom.launch.processes import Finished, run
 from elbowroom.machine.hwloc import machine_of_document
 from elbowroom.machine.hwloc_xml import V2_HINT, check_numbers, parse_topology, parse_xml, text_for_hwloc2
-from elbowroom.machine.topology import Machine
+from elbowroom.machine.topology import Machine, here
 from elbowroom.quantities import format_cores
 
 _PATIENCE = 60.0
@@ -59,6 +59,11 @@ def own_topology_xml() -> str:
             hint=f"{_PACKAGES}; or start without --dry-run once",
         )
     return finished.stdout
+
+
+def own_machine() -> Machine:
+    """This machine as this process may use it, without a probe; MachineError as own_topology_xml."""
+    return here(machine_of_document(parse_xml("this machine", own_topology_xml().encode())))
 
 
 def _hwloc(text: bytes) -> Finished:

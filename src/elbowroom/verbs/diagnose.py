@@ -22,12 +22,23 @@ from elbowroom.launch.processes import one_thread
 from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, included, option
 from elbowroom.verbs.diagnose_demand import DemandOption
 from elbowroom.verbs.diagnose_from import FromOptions, check_source
-from elbowroom.verbs.diagnose_trials import TrialOptions
+from elbowroom.verbs.diagnose_trials import (
+    TrialOptions,
+    TrialRequest,
+    continued_request,
+    request_trials,
+)
 from elbowroom.verbs.profile import RecordProfile
 from elbowroom.verbs.run_options import ProfiledProgram
 
 if TYPE_CHECKING:
     from elbowroom.verbs.diagnosis_document import Diagnosis
+
+METRIC = {
+    "only_with": None,
+    "help": "What counts of a run in --try and --verify: its steps (--try; default), wall, or seconds that a "
+    "pattern finds in the output.",
+}
 
 
 class Diagnose(Verb):
@@ -63,7 +74,7 @@ class Diagnose(Verb):
         default="5min",
     )
     curve: str | None = option("NIC: a file that `nic measure -o` wrote; default: from the profile.", "FILE")
-    program: ProfiledProgram = included(ProfiledProgram)
+    program: ProfiledProgram = included(ProfiledProgram, own={"metric": METRIC})
     trials: TrialOptions = included(TrialOptions)
     load: DemandOption = included(DemandOption)
     mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")
@@ -83,19 +94,33 @@ class Diagnose(Verb):
         if self.profile is not None:
             if self.out is not None and not Path(self.out).is_dir():
                 make_folder(Path(self.out), field="out", hint="name another")
-            return self._diagnose(self.profile, None, self.budget, as_json)
+            continued = None if self.trials.try_lines is False else continued_request(self.profile)
+            return self._diagnose(self.profile, None, self.budget, as_json, continued)
+        from elbowroom.diagnose.program_folder import before_first_run
+
         start = time.monotonic()
+        before = before_first_run()
         folder = self.out or str(new_folder())
         stdout = sys.stderr.fileno() if as_json else None
         recording = RecordProfile(command=self.words, out=folder, mpi=self.mpi, stdout=stdout)
-        code = recording.do().document.exit_code
+        recorded = recording.do().document
+        code = recorded.exit_code
+        trials = request_trials(
+            self.trials,
+            self.words,
+            before,
+            exit_code=code,
+            run_s=recorded.seconds,
+            own=Path(folder),
+            mpi=self.mpi,
+        )
         try:
             if self.load.demand and code == 0:
                 self._measure_demand(folder, (self.budget - (time.monotonic() - start)) / 2)
             left = max(self.budget - (time.monotonic() - start), 1.0)
             # stdout is the program's.
             with contextlib.nullcontext() if as_json else contextlib.redirect_stdout(sys.stderr):
-                own = self._diagnose(folder, code, left, as_json)
+                own = self._diagnose(folder, code, left, as_json, trials)
         except ElbowroomError as error:
             if code == 0:
                 raise
@@ -131,7 +156,9 @@ class Diagnose(Verb):
                 hint="write it behind --: -- mpirun -n 4 ./app; or give --profile P or --from FILE",
             )
 
-    def _diagnose(self, folder: str, code: int | None, budget: float, as_json: bool) -> int:
+    def _diagnose(
+        self, folder: str, code: int | None, budget: float, as_json: bool, trials: TrialRequest | None
+    ) -> int:
         from elbowroom.verbs.diagnosis import diagnose
 
         result = diagnose(
@@ -145,6 +172,8 @@ class Diagnose(Verb):
             budget=budget,
             again=self._again(folder),
             command=("elbowroom", *sys.argv[1:]),
+            trials=trials,
+            try_every=self.trials.try_lines is True,
         )
         if as_json:
             print_json(result)

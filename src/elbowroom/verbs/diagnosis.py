@@ -44,6 +44,7 @@ from elbowroom.verbs.calibrate import (
     earlier_model,
     model_of_machine,
 )
+from elbowroom.verbs.diagnose_trials import TrialRequest, run_trials, trial_notes
 from elbowroom.verbs.diagnosis_document import CoreBound, Diagnosis, StepFacts
 from elbowroom.verbs.model_file import Model, advise, load_job, load_model
 from elbowroom.verbs.profiled_job import choices_of_command, job_of_profile
@@ -107,13 +108,16 @@ def diagnose(
     command: Sequence[str] = (),
     budget: float = BUDGET,
     again: str = "",
+    trials: TrialRequest | None = None,
+    try_every: bool = False,
     tell: Callable[[str], object] = chatter,
 ) -> Diagnosis:
     """Where the time of a profiled program (`record_profile`) goes, why, and what would gain; with
     `options.verify` the gain of the advice is measured. `job_file`: where the job is written, for `advise`;
     `out`: a folder for the document; `model`: of the machine, else the newest in runs/, else it is measured
     where a cause needs one; all of it in `budget` seconds; `exit_code`: of the program; `again`: the command
-    that continues the diagnosis, for who stops it.
+    that continues the diagnosis, for who stops it; `trials`: the program whose launch line is changed and
+    measured (`try_every`: also without a cause).
 
     UsageError where there is no profile, the model is of another machine, or the gain of a program without
     steps or messages shall be measured.
@@ -127,6 +131,12 @@ def diagnose(
         diagnosis = _without_model(explained, exit_code)
         diagnosis = _finish(diagnosis, explained, out)
         profiled = explained.profiled
+        if trials is not None:
+            left = budget - (time.monotonic() - start)
+            diagnosis = _with_trials(
+                diagnosis, trials, left, known, every=try_every, folder=out or directory, tell=tell
+            )
+            diagnosis = _finish(diagnosis, explained, out)
         if profiled is None:
             if known.verify is not None:
                 steps_of_job(explained.read, explained.search, directory)
@@ -148,6 +158,36 @@ def _finish(diagnosis: Diagnosis, explained: Explained, out: Path | str | None) 
         write_page(Path(out, PAGE), diagnosis, explained.read.recorded, explained.account)
         _save(diagnosis, out)
     return diagnosis
+
+
+def _with_trials(
+    diagnosis: Diagnosis,
+    request: TrialRequest,
+    budget: float,
+    known: ProfiledProgram,
+    *,
+    every: bool,
+    folder: Path | str,
+    tell: Callable[[str], object],
+) -> Diagnosis:
+    """The diagnosis with what changed launch lines gain; a model that a cause needs is left its time."""
+    steps, causes = diagnosis.steps, [cause.cause for cause in diagnosis.causes]
+    needs = QUICK_MODEL if causes[0] in NEEDS_MODEL else 0.0
+    trials = run_trials(
+        request,
+        causes,
+        every=every,
+        steps=0 if steps.recognised_by == "run" else steps.count,
+        ranks=steps.ranks if steps.inside else None,
+        message_bytes=steps.message_bytes,
+        number=known.metric,
+        budget_s=budget - needs,
+        folder=Path(folder),
+        tell=tell,
+    )
+    return msgspec.structs.replace(
+        diagnosis, tried=trials.tried, notes=(*diagnosis.notes, *trial_notes(trials))
+    )
 
 
 def _advised(
