@@ -28,6 +28,8 @@ HEADER_BYTES = 256
 BUFFERS = 64
 """Eager buffers that a process has room for."""
 
+ALWAYS = "shared-core", "placement"
+"""Treated after the causes that are known: a wait for a core may look like a wait for a rank."""
 NOTHING_TO_TRY: Mapping[str, str] = {
     "late-rank": "no launch line makes a slow rank faster",
     "computation": "communication is not the problem",
@@ -129,6 +131,7 @@ def candidates(
     Lines that do the same are one candidate; the unchanged line is none.
     """
     order = [cause for cause in causes if cause in _TREATMENTS] if causes else list(_TREATMENTS)
+    order += [cause for cause in ALWAYS if cause not in order]
     by_line: dict[str, Candidate] = {}
     for cause in order:
         for treatment in _TREATMENTS[cause]:

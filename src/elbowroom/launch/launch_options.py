@@ -274,8 +274,8 @@ class LaunchLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def family_of(words: Sequence[str], mpi: Mpi | None = None) -> Family:
-    """The family of the launcher of a line; `mpi`: that of the launcher, else it is asked. UnreadLine if it is
-    unknown.
+    """The family of the launcher of a line; `mpi`: that of the launcher, else it is asked. UnreadLine if it
+    is unknown.
     """
     place = launcher_of(words)
     if place is None:

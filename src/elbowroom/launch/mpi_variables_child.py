@@ -57,4 +57,5 @@ def main() -> None:
     print(json.dumps({name: _value(library, index) for index, name in enumerate(_names(library)) if name}))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -23,9 +23,12 @@ from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, 
 from elbowroom.verbs.diagnose_demand import DemandOption
 from elbowroom.verbs.diagnose_from import FromOptions, check_source
 from elbowroom.verbs.diagnose_trials import (
+    FLAWED,
     TrialOptions,
     TrialRequest,
     continued_request,
+    lint_line,
+    print_lint,
     request_trials,
 )
 from elbowroom.verbs.profile import RecordProfile
@@ -45,7 +48,8 @@ class Diagnose(Verb):
     """Say where the time of CMD goes, why, and what would gain.
 
     The program's output and exit code stay its own; with a CMD the diagnosis goes to stderr. Exit code: that
-    of CMD if it failed; else 3 if a measurement of a model or of a gain was too noisy to trust, otherwise 0.
+    of CMD if it failed; else 3 if a measurement of a model or of a gain was too noisy to trust, otherwise 0;
+    with --lint 4 if something is wrong.
     """
 
     name = "diagnose"
@@ -86,6 +90,13 @@ class Diagnose(Verb):
         from elbowroom.verbs.diagnosis import new_folder
 
         self._check()
+        if self.trials.lint:
+            report = lint_line(self.words, self.trials.machine)
+            if as_json:
+                print_json(report)
+            else:
+                print_lint(report)
+            return FLAWED if report.findings else 0
         if self.foreign.source is not None and not self.dry_run:
             return self._diagnose_file(self.foreign.source, as_json)
         if self.dry_run:

@@ -13,6 +13,7 @@ from elbowroom.documents import DocumentFormat
 from elbowroom.verbs.declaration import Options, option
 
 if TYPE_CHECKING:
+    from elbowroom.diagnose.lint import LintReport
     from elbowroom.diagnose.program_folder import Before
     from elbowroom.diagnose.trial_runs import TrialProgram
     from elbowroom.diagnose.trials import Run, Trials
@@ -21,6 +22,8 @@ SHORT = 10.0
 """Trials are the default for programs that take less, in s."""
 RUNS, LEAST_TIME = 38, 30.0
 """Trials of short programs take the time of so many runs, and at least so many seconds."""
+FLAWED = 4
+"""Exit code of `--lint` if something is wrong."""
 REQUEST_FILE = "trials.json"
 
 
@@ -34,7 +37,14 @@ class TrialOptions(Options):
         is_flag=True,
     )
     copy_dir: bool = option("Run each trial in a copy of the working directory.")
-    lint: bool = option("Run nothing: say what is wrong with the launch line on this machine.")
+    lint: bool = option(
+        "Run nothing: say what is wrong with the launch line on this machine. Exit code 4 if something is."
+    )
+    machine: str | None = option(
+        "With --lint: another machine than this one: henri, FILE.toml or FILE.xml.",
+        "MACHINE",
+        only_with="lint",
+    )
 
 
 class TrialRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,3 +232,58 @@ def continued_request(folder: str | os.PathLike[str]) -> TrialRequest | None:
     """What a diagnosis was trying when it was stopped; None if it was not."""
     path = Path(folder, REQUEST_FILE)
     return REQUEST.read(path) if path.is_file() else None
+
+
+def lint_line(words: Sequence[str], machine: str | None = None) -> LintReport:
+    """What is wrong with a launch line on this machine, or on the one that --machine names."""
+    import shlex
+
+    from elbowroom.diagnose.lint import LaunchPlace, LintReport, lint
+    from elbowroom.launch.cgroup import cpu_quota
+    from elbowroom.launch.launch_options import UnreadLine, read_line
+    from elbowroom.launch.topologies import own_machine
+    from elbowroom.measure.source import Where, choose
+
+    try:
+        line = read_line(words)
+    except UnreadLine as reason:
+        return LintReport(command=shlex.join(words), not_read=str(reason))
+    return lint(
+        line,
+        LaunchPlace(
+            machine=own_machine() if machine is None else choose(Where(machine=machine)).machine(),
+            env=os.environ,
+            quota=cpu_quota() if machine is None else None,
+            openmp=_has_openmp(line.program),
+        ),
+    )
+
+
+def _has_openmp(program: Sequence[str]) -> bool:
+    """Whether one of these words is a program that is linked with OpenMP's library."""
+    import shutil
+
+    from elbowroom.launch.mpi import stdout_of
+    from elbowroom.launch.recorder import is_elf
+
+    files = [path for path in map(shutil.which, program) if path is not None and is_elf(path)]
+    names = ("libgomp.so", "libomp.so", "libiomp5.so")
+    return any(name in stdout_of("ldd", file) for file in files for name in names)
+
+
+def print_lint(report: LintReport) -> None:
+    """For people: what is wrong, and the line to type."""
+    from elbowroom.cli.console import print_wrapped
+
+    if report.not_read:
+        print_wrapped(f"Nothing is said of this line: {report.not_read}.")
+        return
+    if report.ranks is None:
+        print_wrapped("Nothing is said of this line: it does not say how many ranks it starts.")
+        return
+    if not report.findings:
+        print_wrapped("Nothing is wrong with this line here.", style="green")
+    for finding in report.findings:
+        print_wrapped(finding.sentence, style="yellow")
+        if finding.line:
+            print(f"    {finding.line}")
