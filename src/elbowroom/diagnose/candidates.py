@@ -62,7 +62,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Situation(NamedTuple):
+class LineSituation(NamedTuple):
     """What the candidates for a line depend on. `settings`: the library's control variables and their values,
     None where they are not known; `sizes`: bytes of the messages that a cause is about; `threads`: of each
     rank, None if unknown.
@@ -99,12 +99,12 @@ def situation_of(
     env: Mapping[str, str] | None = None,
     ranks: int | None = None,
     message_bytes: int | None = None,
-) -> Situation:
+) -> LineSituation:
     """What is known of a line on this host; `ranks`: on this host, where a profile says it."""
     env = os.environ if env is None else env
     threads = line.variable("OMP_NUM_THREADS", env)
     number = (threads or "").split(",")[0]
-    return Situation(
+    return LineSituation(
         line=line,
         machine=machine,
         env=env,
@@ -124,7 +124,7 @@ def ranks_of(line: LaunchLine, env: Mapping[str, str]) -> int | None:
 
 
 def candidates(
-    situation: Situation, causes: Sequence[str] = (), *, may_change_results: bool = False
+    situation: LineSituation, causes: Sequence[str] = (), *, may_change_results: bool = False
 ) -> tuple[Candidate, ...]:
     """The lines to try for these causes, most important first; without causes, for all that a line can treat.
 
@@ -143,7 +143,7 @@ def candidates(
 
 
 Treated = Iterator[tuple[LaunchLine, str, bool]]
-Treatment = Callable[[Situation], Treated]
+Treatment = Callable[[LineSituation], Treated]
 
 _PINNING = ("taskset", "numactl")
 _OPENMPI_BINDING = (
@@ -216,7 +216,7 @@ def free(line: LaunchLine) -> LaunchLine:
     return line.having("--cpu-bind=none") if line.family == "srun" else line.having("-o", "cpu-affinity=off")
 
 
-def _own_cores(situation: Situation) -> Treated:
+def _own_cores(situation: LineSituation) -> Treated:
     threads = situation.threads or 1
     if situation.crowded or situation.ranks is None:
         return
@@ -228,7 +228,7 @@ def _own_cores(situation: Situation) -> Treated:
     yield (_threads_placed(line, "close") if threads > 1 else line), f"binds each rank to {cores}", False
 
 
-def _spread(situation: Situation) -> Treated:
+def _spread(situation: LineSituation) -> Treated:
     machine, threads = situation.machine, situation.threads or 1
     nodes = len(machine.ordinary_nodes)
     if situation.crowded or situation.ranks is None or max(nodes, machine.packages) < 2:
@@ -240,7 +240,7 @@ def _spread(situation: Situation) -> Treated:
         yield (_threads_placed(line, "close") if threads > 1 else line), what, False
 
 
-def _free(situation: Situation) -> Treated:
+def _free(situation: LineSituation) -> Treated:
     yield free(situation.line), "lets the kernel place the ranks on all cores", False
 
 
@@ -248,7 +248,7 @@ def _threads_placed(line: LaunchLine, how: str) -> LaunchLine:
     return line.having_variable("OMP_PLACES", "cores").having_variable("OMP_PROC_BIND", how)
 
 
-def _threads(situation: Situation) -> Treated:
+def _threads(situation: LineSituation) -> Treated:
     """Threads of a rank on cores of their own, where there are several."""
     if situation.threads == 1 or (situation.threads is None and not _omp_is_set(situation)):
         return
@@ -256,12 +256,12 @@ def _threads(situation: Situation) -> Treated:
         yield _threads_placed(situation.line, how), f"binds the threads of a rank to cores, {how}", False
 
 
-def _omp_is_set(situation: Situation) -> bool:
+def _omp_is_set(situation: LineSituation) -> bool:
     names = ("OMP_PROC_BIND", "OMP_PLACES")
     return any(situation.line.variable(name, situation.env) is not None for name in names)
 
 
-def _fewer_threads(situation: Situation) -> Treated:
+def _fewer_threads(situation: LineSituation) -> Treated:
     """As many threads as there are cores; results may change."""
     if not situation.ranks or not situation.crowded or (situation.threads or 1) < 2:
         return
@@ -270,7 +270,7 @@ def _fewer_threads(situation: Situation) -> Treated:
     yield line, f"starts {threads} thread{'s' if threads > 1 else ''} a rank", True
 
 
-def _yields(situation: Situation) -> Treated:
+def _yields(situation: LineSituation) -> Treated:
     """Ranks that wait give up their core."""
     line, what = situation.line, "gives up the core while waiting for messages"
     if line.family.startswith("openmpi") and situation.knows("mpi_yield_when_idle"):
@@ -282,12 +282,12 @@ def _yields(situation: Situation) -> Treated:
         yield line.having_variable(name, "1"), what, False
 
 
-def _crowded_yields(situation: Situation) -> Treated:
+def _crowded_yields(situation: LineSituation) -> Treated:
     if situation.crowded:
         yield from _yields(situation)
 
 
-def _free_and_yields(situation: Situation) -> Treated:
+def _free_and_yields(situation: LineSituation) -> Treated:
     if situation.crowded:
         unplaced = situation._replace(line=free(situation.line))
         for line, what, changes in _yields(unplaced):
@@ -297,7 +297,7 @@ def _free_and_yields(situation: Situation) -> Treated:
 _PROGRESS = ("MPICH_ASYNC_PROGRESS", "MPIR_CVAR_ASYNC_PROGRESS", "MPIR_CVAR_CH4_ASYNC_PROGRESS")
 
 
-def _progress_thread(situation: Situation) -> Treated:
+def _progress_thread(situation: LineSituation) -> Treated:
     """The library's own thread moves messages between calls."""
     line, what = situation.line, "starts the library's progress thread"
     if situation.knows("MPIR_CVAR_ASYNC_PROGRESS"):
@@ -308,12 +308,12 @@ def _progress_thread(situation: Situation) -> Treated:
         yield line.having_mca("btl_tcp_progress_thread", "1"), what, False
 
 
-def _progress_variable(situation: Situation) -> str | None:
+def _progress_variable(situation: LineSituation) -> str | None:
     known = (name for name in _PROGRESS if situation.line.variable(name, situation.env) is not None)
     return next(known, None)
 
 
-def _no_progress_thread(situation: Situation) -> Treated:
+def _no_progress_thread(situation: LineSituation) -> Treated:
     """No progress thread, where one polls on a core that computes."""
     name = _progress_variable(situation)
     if name is not None and situation.line.variable(name, situation.env) not in ("0", "no", "false"):
@@ -325,7 +325,7 @@ def _no_progress_thread(situation: Situation) -> Treated:
             yield line, "stops the library's progress thread", False
 
 
-def _eager(situation: Situation) -> Treated:
+def _eager(situation: LineSituation) -> Treated:
     """Messages of the size at hand are sent at once, without waiting for the receiver."""
     wanted = situation.message_bytes or EAGER_BYTES
     if wanted > MOST_EAGER:
@@ -353,7 +353,7 @@ def _eager(situation: Situation) -> Treated:
 _CELLS, _CH3_EAGER = "MPIR_CVAR_CH4_SHM_POSIX_IQUEUE_NUM_CELLS", "MPIR_CVAR_CH3_EAGER_MAX_MSG_SIZE"
 
 
-def _eager_by(situation: Situation, transport: str, wanted: int, what: str) -> Treated:
+def _eager_by(situation: LineSituation, transport: str, wanted: int, what: str) -> Treated:
     """Open MPI's eager limit of a transport, and what has to grow with it."""
     line = situation.line
     sizes = {"eager_limit": wanted, "max_send_size": 2 * wanted, "segment_size": BUFFERS * wanted}
@@ -366,14 +366,14 @@ def _eager_by(situation: Situation, transport: str, wanted: int, what: str) -> T
     yield line, what, False
 
 
-def _number(situation: Situation, name: str) -> int:
+def _number(situation: LineSituation, name: str) -> int:
     """The value that a numeric setting has: by the line, the environment, or the library's default."""
     given = situation.line.mca(name, situation.env) or situation.line.variable(name, situation.env)
     text = given or (situation.settings or {}).get(name) or ""
     return int(text) if text.lstrip("-").isdecimal() else 0
 
 
-def _uses_ucx(situation: Situation) -> bool:
+def _uses_ucx(situation: LineSituation) -> bool:
     """Whether messages may go through UCX: it is asked for, or there is a fast network."""
     requested = situation.line.mca("pml", situation.env) == "ucx" or any(
         name.startswith("UCX_") for name in situation.env
@@ -389,7 +389,7 @@ _TRANSPORTS = (
 )  # fmt: skip
 
 
-def _library_transport(situation: Situation) -> Treated:
+def _library_transport(situation: LineSituation) -> Treated:
     """The library chooses its transports, where the line or the environment does."""
     line, dropped = situation.line, []
     for name in _CHOICES if line.family.startswith("openmpi") else ():
@@ -405,7 +405,7 @@ def _library_transport(situation: Situation) -> Treated:
         yield line, f"lets the library choose its transport, without {', '.join(dropped)}", False
 
 
-def _single_copy(situation: Situation) -> Treated:
+def _single_copy(situation: LineSituation) -> Treated:
     """Messages inside the host are copied once, by the kernel, not twice through shared memory."""
     line = situation.line
     if line.family == "openmpi4" and situation.knows("btl_vader_single_copy_mechanism"):
@@ -425,7 +425,7 @@ def _single_copy(situation: Situation) -> Treated:
             yield dropped, "copies large messages once", False
 
 
-def _shared_memory(situation: Situation) -> Treated:
+def _shared_memory(situation: LineSituation) -> Treated:
     """Ranks of one host talk through shared memory."""
     line = situation.line
     if line.family.startswith("openmpi") and not line.has("H", "hostfile", "default-hostfile"):

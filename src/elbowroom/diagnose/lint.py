@@ -61,7 +61,7 @@ class LaunchPlace(NamedTuple):
     openmp: bool = False
 
 
-class _Asked(NamedTuple):
+class _LineRequest(NamedTuple):
     """What a line asks for on one host."""
 
     line: LaunchLine
@@ -85,7 +85,7 @@ def lint(line: LaunchLine, place: LaunchPlace) -> LintReport:
     per_host = None if ranks is None else math.ceil(ranks / _hosts(line, place.env))
     findings: tuple[LintFinding, ...] = ()
     if per_host is not None:
-        given = _Asked(line, place, per_host, threads, cores)
+        given = _LineRequest(line, place, per_host, threads, cores)
         findings = tuple(finding for rule in _RULES for finding in rule(given))
     return LintReport(command=line.typed(), findings=findings, ranks=per_host, threads=threads, cores=cores)
 
@@ -128,7 +128,7 @@ def binding(line: LaunchLine, ranks: int, cores: int) -> Binding:
     return "none" if any(option.values == ("cpu-affinity=off",) for option in line.options) else "wide"
 
 
-def _too_many(given: _Asked) -> Iterator[LintFinding]:
+def _too_many(given: _LineRequest) -> Iterator[LintFinding]:
     if given.wanted <= given.cores:
         return
     count = f"{plural(given.ranks, 'rank')} x {plural(given.threads or 1, 'thread')}"
@@ -145,7 +145,7 @@ def _too_many(given: _Asked) -> Iterator[LintFinding]:
         yield LintFinding(rule="too-many", sentence=f"{sentence}; start fewer.")
 
 
-def _quota(given: _Asked) -> Iterator[LintFinding]:
+def _quota(given: _LineRequest) -> Iterator[LintFinding]:
     quota, allowed = given.place.quota, len(given.place.machine.allowed)
     if quota is not None and quota < min(given.wanted, allowed):
         yield LintFinding(
@@ -158,7 +158,7 @@ def _quota(given: _Asked) -> Iterator[LintFinding]:
 _ALLOCATED = ("SLURM_CPUS_ON_NODE", "NCPUS", "PBS_NCPUS")
 
 
-def _allocation(given: _Asked) -> Iterator[LintFinding]:
+def _allocation(given: _LineRequest) -> Iterator[LintFinding]:
     env, machine = given.place.env, given.place.machine
     units = sum(len(core.pus) for core in machine.cores if core.number in machine.allowed)
     for name in _ALLOCATED:
@@ -178,7 +178,7 @@ def _allocation(given: _Asked) -> Iterator[LintFinding]:
         )
 
 
-def _threads_unset(given: _Asked) -> Iterator[LintFinding]:
+def _threads_unset(given: _LineRequest) -> Iterator[LintFinding]:
     if given.place.openmp and given.threads is None:
         threads = max(1, given.cores // given.ranks)
         line = given.line.having_variable("OMP_NUM_THREADS", str(threads))
@@ -189,7 +189,7 @@ def _threads_unset(given: _Asked) -> Iterator[LintFinding]:
         )
 
 
-def _threads_share_core(given: _Asked) -> Iterator[LintFinding]:
+def _threads_share_core(given: _LineRequest) -> Iterator[LintFinding]:
     threads = given.threads or 1
     if threads < 2 or given.wanted > given.cores:
         return
@@ -204,7 +204,7 @@ def _threads_share_core(given: _Asked) -> Iterator[LintFinding]:
         )
 
 
-def _threads_wider(given: _Asked) -> Iterator[LintFinding]:
+def _threads_wider(given: _LineRequest) -> Iterator[LintFinding]:
     places = (given.line.variable("OMP_PLACES", given.place.env) or "").lower()
     wide = places.startswith(("sockets", "numa_domains", "ll_caches"))
     if wide and binding(given.line, given.ranks, given.cores) == "core":
@@ -216,7 +216,7 @@ def _threads_wider(given: _Asked) -> Iterator[LintFinding]:
         )
 
 
-def _unbound(given: _Asked) -> Iterator[LintFinding]:
+def _unbound(given: _LineRequest) -> Iterator[LintFinding]:
     if given.wanted > given.cores or given.cores < 2 or given.ranks * (given.threads or 1) < 2:
         return
     if binding(given.line, given.ranks, given.cores) == "none" and not _pinned_to(given.line):
@@ -253,7 +253,7 @@ def _pinned_to(line: LaunchLine) -> int | None:
     return min(counts, default=None)
 
 
-def _pinned(given: _Asked) -> Iterator[LintFinding]:
+def _pinned(given: _LineRequest) -> Iterator[LintFinding]:
     count = _pinned_to(given.line)
     if count is not None and count < given.wanted and count < given.cores:
         threads = given.threads or 1
@@ -265,7 +265,7 @@ def _pinned(given: _Asked) -> Iterator[LintFinding]:
         )
 
 
-def _cpus_per_task(given: _Asked) -> Iterator[LintFinding]:
+def _cpus_per_task(given: _LineRequest) -> Iterator[LintFinding]:
     threads = given.threads or 1
     name = {"srun": "cpus-per-task", "flux": "cores-per-task"}.get(given.line.family)
     if name is None or threads < 2 or given.line.has(name) or given.wanted > given.cores:
@@ -278,7 +278,7 @@ def _cpus_per_task(given: _Asked) -> Iterator[LintFinding]:
     )
 
 
-_RULES: tuple[Callable[[_Asked], Iterator[LintFinding]], ...] = (
+_RULES: tuple[Callable[[_LineRequest], Iterator[LintFinding]], ...] = (
     _pinned, _too_many, _quota, _allocation, _threads_unset, _threads_share_core, _threads_wider, _unbound,
     _cpus_per_task,
 )  # fmt: skip

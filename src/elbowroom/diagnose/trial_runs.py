@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from elbowroom.diagnose.candidates import Candidate
 from elbowroom.diagnose.program_folder import copied
-from elbowroom.diagnose.trials import Outcome
+from elbowroom.diagnose.trials import TrialOutcome
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch import profiler
 from elbowroom.launch.mpi import launch_environment
@@ -45,7 +45,7 @@ class TrialProgram(NamedTuple):
     copy: bool = False
     without: Collection[Path] = ()
 
-    def __call__(self, candidate: Candidate | None, patience: float | None) -> Outcome:
+    def __call__(self, candidate: Candidate | None, patience: float | None) -> TrialOutcome:
         """One run; a Runner of trials.py."""
         words = list(self.words if candidate is None else candidate.command)
         variables = {} if candidate is None else dict(candidate.environment)
@@ -57,17 +57,17 @@ class TrialProgram(NamedTuple):
             try:
                 finished = self._finished(words, variables, folder, profile, patience)
             except (MachineError, UsageError) as error:
-                return Outcome(None, patience or 0.0, failed=error.message)
+                return TrialOutcome(None, patience or 0.0, failed=error.message)
             if finished.code != self.exit_code:
                 last = finished.last_line[-_LAST_WORDS:]
                 failed = f"it ends with exit code {finished.code}: {last}"
-                return Outcome(None, finished.wall_s, finished.stdout, failed)
+                return TrialOutcome(None, finished.wall_s, finished.stdout, failed)
             seconds = None
             if self.number is not None:
                 seconds = self.number(finished.stdout)
             elif profile is not None:
                 seconds = step_seconds(profile, self.steps)
-            return Outcome(seconds, finished.wall_s, finished.stdout)
+            return TrialOutcome(seconds, finished.wall_s, finished.stdout)
 
     def _finished(
         self,

@@ -132,7 +132,7 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
         return f"Gains {best.gain.value:.0%} ({low:.0%} to {high:.0%}): {best.command}"
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class TrialRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a line, as the journal keeps it.
 
     `arm`: the line as it is typed, or UNCHANGED; `copy`: 1 for the second run of a line in a round (of the
@@ -151,8 +151,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     output: tuple[str, ...] = ()
 
 
-class Turn(NamedTuple):
-    """Which run: stage, round, arm and copy, as in Run."""
+class TrialTurn(NamedTuple):
+    """Which run: stage, round, arm and copy, as in TrialRun."""
 
     stage: Stage
     round: int
@@ -160,7 +160,7 @@ class Turn(NamedTuple):
     copy: int
 
 
-class Outcome(NamedTuple):
+class TrialOutcome(NamedTuple):
     """How a run went: the seconds of a step or the program's own number (None: it has none), its wall time,
     what it printed, and why it failed (empty: it did not).
     """
@@ -174,26 +174,26 @@ class Outcome(NamedTuple):
 class Runner(Protocol):
     """Runs a line once."""
 
-    def __call__(self, candidate: Candidate | None, patience: float | None) -> Outcome:
+    def __call__(self, candidate: Candidate | None, patience: float | None) -> TrialOutcome:
         """How the candidate ran (None: the unchanged line), with a time limit in s."""
 
 
 Key = tuple[str, int, str, int]
 
 
-class _Runs(Format[Run, Key]):
+class _Runs(Format[TrialRun, Key]):
     """The lines of a journal of trials."""
 
-    def key(self, line: Run) -> Key:
+    def key(self, line: TrialRun) -> Key:
         """Stage, round, arm and copy."""
         return line.stage, line.round, line.arm, line.copy
 
-    def name(self, line: Run) -> str:
+    def name(self, line: TrialRun) -> str:
         """Which run."""
         return f"run {line.round} of {line.arm}"
 
 
-RUNS = _Runs(Run, header=False)
+RUNS = _Runs(TrialRun, header=False)
 JOURNAL = "trials.jsonl"
 UNCHANGED = "unchanged"
 
@@ -211,7 +211,7 @@ def try_candidates(
     journal: Path | None = None,
     seed: int = 1,
     clock: Callable[[], float] = time.monotonic,
-    ended: Callable[[Run], object] = lambda _: None,
+    ended: Callable[[TrialRun], object] = lambda _: None,
     measured: Measured = "step",
 ) -> Trials:
     """What the candidates gain, measured in about `budget_s` seconds; most important candidates first.
@@ -415,21 +415,21 @@ class _Turns:
     def __init__(
         self,
         run: Runner,
-        journal: Lines[Run, Key] | None,
+        journal: Lines[TrialRun, Key] | None,
         seed: int,
         clock: Callable[[], float],
         budget_s: float,
         run_s: float,
-        ended: Callable[[Run], object],
+        ended: Callable[[TrialRun], object],
     ) -> None:
         self._run, self._journal, self._seed, self._clock = run, journal, seed, clock
         self._budget, self._first, self._ended = budget_s, run_s, ended
         self._begin = clock()
-        self.runs: list[Run] = []
+        self.runs: list[TrialRun] = []
         self.dropped: dict[str, str] = {}
         self.settled: set[str] = set()
         known = journal.read() if journal is not None else []
-        self._known: Mapping[Key, Run] = {RUNS.key(line): line for line in known}
+        self._known: Mapping[Key, TrialRun] = {RUNS.key(line): line for line in known}
         self._new = 0
 
     @property
@@ -469,16 +469,16 @@ class _Turns:
             if name in self.dropped:
                 continue
             known = self._known.get((stage, number, name, copy))
-            line = known or self._measured(Turn(stage, number, name, copy), candidate)
+            line = known or self._measured(TrialTurn(stage, number, name, copy), candidate)
             self.runs.append(line)
             if line.failed and candidate is None:
                 raise UnchangedFailed(line.failed)
             if line.failed:
                 self.dropped[name] = line.failed
 
-    def _measured(self, turn: Turn, candidate: Candidate | None) -> Run:
+    def _measured(self, turn: TrialTurn, candidate: Candidate | None) -> TrialRun:
         outcome = self._run(candidate, self._patience() if candidate is not None else None)
-        line = Run(
+        line = TrialRun(
             stage=turn.stage,
             round=turn.round,
             arm=turn.arm,
@@ -499,7 +499,7 @@ class _Turns:
         slowest = max([self._first, *(line.wall_s for line in self._unchanged())])
         return max(PATIENCE[0] * slowest, slowest + PATIENCE[1])
 
-    def _unchanged(self) -> list[Run]:
+    def _unchanged(self) -> list[TrialRun]:
         return [line for line in self.runs if line.arm == UNCHANGED]
 
     def check_outputs(self, candidates: Sequence[Candidate]) -> None:

@@ -25,7 +25,7 @@ class UnreadLine(Exception):
     """Why a launch line cannot be rewritten: a sentence without its full stop."""
 
 
-class _Options(NamedTuple):
+class _FamilyOptions(NamedTuple):
     """The options of a family: how many words follow each (without dashes); `same`: the first spelling of
     options that have several; `short`: those of one letter whose value may follow in the same word.
     """
@@ -39,7 +39,7 @@ def _counts(**by_count: str) -> dict[str, int]:
     return {name: int(count[1:]) for count, names in by_count.items() for name in names.split()}
 
 
-_OPENMPI = _Options(
+_OPENMPI = _FamilyOptions(
     _counts(
         _0="display-map display-allocation display-devel-map display-devel-allocation display-topo "
         "report-bindings oversubscribe nooversubscribe use-hwthread-cpus allow-run-as-root tag- "
@@ -61,7 +61,7 @@ _OPENMPI = _Options(
         "N": "npernode", "cpus-per-rank": "cpus-per-proc", "rto": "runtime-options",
     },
 )  # fmt: skip
-_MPICH = _Options(
+_MPICH = _FamilyOptions(
     _counts(
         _0="genvall genvnone envall envnone l prepend-rank print-all-exitcodes verbose v info version "
         "profile disable-auto-cleanup enable-x disable-x disable-hostname-propagation skip-launch- "
@@ -76,7 +76,7 @@ _MPICH = _Options(
         "binding": "bind-to", "bootstrap": "launcher", "bootstrap-exec": "launcher-exec",
     },
 )  # fmt: skip
-_SRUN = _Options(
+_SRUN = _FamilyOptions(
     _counts(
         _0="l label u unbuffered v verbose Q quiet X disable-status E preserve-env O overcommit s "
         "oversubscribe Z no-allocate H hold V version help usage exact exclusive whole overlap "
@@ -98,7 +98,7 @@ _SRUN = _Options(
     },
     "AbBcCdDeFGiJLmMnNopqrRStTwWx",
 )  # fmt: skip
-_FLUX = _Options(
+_FLUX = _FamilyOptions(
     _counts(
         _0="exclusive x label-io l unbuffered u verbose v dry-run watch wait debug quiet",
         _1="n ntasks c cores-per-task N nodes g gpus-per-task o setopt env env-remove env-file q queue "
@@ -109,7 +109,7 @@ _FLUX = _Options(
     {"n": "ntasks", "c": "cores-per-task", "N": "nodes", "o": "setopt"},
     "ncNgoqtSB",
 )
-_FAMILIES: dict[Family, _Options] = {
+_FAMILIES: dict[Family, _FamilyOptions] = {
     "openmpi4": _OPENMPI, "openmpi5": _OPENMPI, "mpich": _MPICH, "srun": _SRUN, "flux": _FLUX,
 }  # fmt: skip
 
@@ -337,7 +337,7 @@ def _check(line: LaunchLine) -> None:
         raise UnreadLine("a rankfile places each rank: it is left as it is")
 
 
-def _option(words: Sequence[str], at: int, known: _Options) -> tuple[LaunchOption, int]:
+def _option(words: Sequence[str], at: int, known: _FamilyOptions) -> tuple[LaunchOption, int]:
     """The option at a place, and where the next word is."""
     word = words[at]
     text, equals, value = word.lstrip("-").partition("=")

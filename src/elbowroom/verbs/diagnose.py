@@ -90,6 +90,8 @@ class Diagnose(Verb):
         from elbowroom.verbs.diagnosis import new_folder
 
         self._check()
+        if self.foreign.source is not None and not self.dry_run:
+            return self._diagnose_file(self.foreign.source, as_json)
         if self.trials.lint:
             report = lint_line(self.words, self.trials.machine)
             if as_json:
@@ -97,8 +99,6 @@ class Diagnose(Verb):
             else:
                 print_lint(report)
             return FLAWED if report.findings else 0
-        if self.foreign.source is not None and not self.dry_run:
-            return self._diagnose_file(self.foreign.source, as_json)
         if self.dry_run:
             return super().execute(as_json)
         one_thread()
@@ -166,6 +166,17 @@ class Diagnose(Verb):
                 field="command",
                 hint="write it behind --: -- mpirun -n 4 ./app; or give --profile P or --from FILE",
             )
+        if self.program.metric is not None and self.program.verify is None and not self.words:
+            raise UsageError(
+                "is only valid with --verify, or with a command",
+                field="metric",
+                value=self.program.metric,
+                hint="leave it out",
+            )
+        for name in ("lint", "copy_dir"):
+            if getattr(self.trials, name) and not self.words:
+                hint = "write it behind --: -- mpirun -n 4 ./app"
+                raise UsageError("is only valid with a command", field=name, hint=hint)
 
     def _diagnose(
         self, folder: str, code: int | None, budget: float, as_json: bool, trials: TrialRequest | None

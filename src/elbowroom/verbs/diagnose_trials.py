@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from elbowroom.diagnose.lint import LintReport
     from elbowroom.diagnose.program_folder import Before
     from elbowroom.diagnose.trial_runs import TrialProgram
-    from elbowroom.diagnose.trials import Run, Trials
+    from elbowroom.diagnose.trials import TrialRun, Trials
 
 SHORT = 10.0
 """Trials are the default for programs that take less, in s."""
@@ -171,7 +171,7 @@ def run_trials(
         budget_s=min(budget_s, max(LEAST_TIME, RUNS * request.run_s)) if request.run_s < SHORT else budget_s,
         run_s=request.run_s,
         journal=None if folder is None else folder / JOURNAL,
-        ended=_told(tell),
+        ended=_say_dropped(tell),
         measured="step" if number is None else "number",
     )
     if folder is not None:
@@ -201,11 +201,11 @@ def _program(request: TrialRequest, steps: int, number: str | None, own: Path | 
     )
 
 
-def _told(tell: Callable[[str], object] | None) -> Callable[[Run], object]:
+def _say_dropped(tell: Callable[[str], object] | None) -> Callable[[TrialRun], object]:
     """Says now and then what was run."""
     from elbowroom.heartbeat import say
 
-    def ended(line: Run) -> None:
+    def ended(line: TrialRun) -> None:
         if line.failed:
             (tell or say)(f"dropped: {line.arm} ({line.failed})")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from elbowroom.diagnose.candidates import Situation, candidates, situation_of
+from elbowroom.diagnose.candidates import LineSituation, candidates, situation_of
 from elbowroom.launch.launch_options import read_line
 from elbowroom.launch.mpi import Mpi
 from launch_lines import MPICH, OPENMPI, machine
@@ -20,7 +20,7 @@ OF_MPICH = {"MPIR_CVAR_ASYNC_PROGRESS": "0", "MPIR_CVAR_POLLS_BEFORE_YIELD": "10
 
 def situation(
     text: str, mpi: Mpi | None, settings: Mapping[str, str], env: Mapping[str, str] | None = None
-) -> Situation:
+) -> LineSituation:
     return situation_of(read_line(text.split(), mpi), machine(), settings=settings, env=env or {})
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elbowroom.diagnose.candidates import Candidate
-from elbowroom.diagnose.trials import Outcome, Run, Trials, try_candidates
+from elbowroom.diagnose.trials import TrialOutcome, TrialRun, Trials, try_candidates
 
 
 def candidate(name: str) -> Candidate:
@@ -23,16 +23,16 @@ class Program:
         self.gains, self.noise, self.run_s = gains, noise, run_s
         self.rng, self.now, self.runs = np.random.default_rng(seed), 0.0, 0
 
-    def __call__(self, one: Candidate | None, _patience: float | None) -> Outcome:
+    def __call__(self, one: Candidate | None, _patience: float | None) -> TrialOutcome:
         seconds = self.run_s * (1 - self.gains.get(one.typed, 0.0) if one else 1.0)
         seconds *= float(np.exp(self.rng.normal(0, self.noise)))
         self.now += seconds
         self.runs += 1
-        return Outcome(seconds / 10, seconds, "result 42\ntime 1.5 s")
+        return TrialOutcome(seconds / 10, seconds, "result 42\ntime 1.5 s")
 
     def tried(self, budget_s: float = 80.0, **options: object) -> Trials:
         names = [candidate(name) for name in self.gains]
-        run: Callable[..., Outcome] = options.pop("run", self)  # type: ignore[assignment]
+        run: Callable[..., TrialOutcome] = options.pop("run", self)  # type: ignore[assignment]
         return try_candidates(
             names,
             run,
@@ -80,7 +80,7 @@ def test_without_time_nothing_is_tried() -> None:
 def test_lines_that_fail_or_print_something_else_are_dropped_and_named() -> None:
     program = Program({"fails": 0.5, "differs": 0.5, "good": 0.2})
 
-    def run(one: Candidate | None, patience: float | None) -> Outcome:
+    def run(one: Candidate | None, patience: float | None) -> TrialOutcome:
         outcome = program(one, patience)
         if one is not None and one.typed == "fails":
             return outcome._replace(failed="it ends with exit code 1: no")
@@ -97,7 +97,7 @@ def test_lines_that_fail_or_print_something_else_are_dropped_and_named() -> None
 def test_an_unchanged_line_that_fails_ends_the_trials() -> None:
     program = Program({"a": 0.5})
 
-    def run(one: Candidate | None, patience: float | None) -> Outcome:
+    def run(one: Candidate | None, patience: float | None) -> TrialOutcome:
         return program(one, patience)._replace(failed="" if one else "it ends with exit code 1: no")
 
     assert "the unchanged line failed" in program.tried(run=run).off
@@ -107,7 +107,7 @@ def test_a_candidate_has_a_time_limit_by_the_unchanged_runs() -> None:
     limits: list[float | None] = []
     program = Program({"a": 0.1, "b": 0.0})
 
-    def run(one: Candidate | None, patience: float | None) -> Outcome:
+    def run(one: Candidate | None, patience: float | None) -> TrialOutcome:
         if one is not None:
             limits.append(patience)
         return program(one, patience)
@@ -120,7 +120,7 @@ def test_finished_runs_of_a_journal_are_not_run_again(tmp_path: Path) -> None:
     first = Program({"a": 0.2, "b": 0.0})
     stopped_after = 7
 
-    def run(one: Candidate | None, patience: float | None) -> Outcome:
+    def run(one: Candidate | None, patience: float | None) -> TrialOutcome:
         if first.runs == stopped_after:
             raise KeyboardInterrupt
         return first(one, patience)
@@ -129,7 +129,7 @@ def test_finished_runs_of_a_journal_are_not_run_again(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         first.tried(run=run, journal=journal)
     assert len(journal.read_text().splitlines()) == stopped_after
-    ended: list[Run] = []
+    ended: list[TrialRun] = []
     second = Program({"a": 0.2, "b": 0.0}, seed=2)
     trials = second.tried(journal=journal, ended=ended.append)
     assert trials.best is not None
@@ -139,7 +139,7 @@ def test_finished_runs_of_a_journal_are_not_run_again(tmp_path: Path) -> None:
 def test_without_times_of_steps_whole_runs_are_compared() -> None:
     program = Program({"a": 0.2})
 
-    def run(one: Candidate | None, patience: float | None) -> Outcome:
+    def run(one: Candidate | None, patience: float | None) -> TrialOutcome:
         return program(one, patience)._replace(seconds=None)
 
     trials = program.tried(run=run)
