@@ -12,7 +12,7 @@ from elbowroom.advise.job import decode
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import Analysis, analyse, summarise
 from elbowroom.profile.curve import NicCurve
-from elbowroom.profile.job import JobFacts, ProfiledJob, counted_bytes, job_of_steps
+from elbowroom.profile.job import NO_TRAFFIC, JobFacts, ProfiledJob, counted_bytes, job_of_steps
 from elbowroom.profile.profile import read_profile, with_ranks_apart
 from elbowroom.profile.steps import Steps, find_steps
 from elbowroom.profile.summary import OverlapSummary
@@ -25,6 +25,7 @@ def profiled(
     name: str = "profiled",
     cores: int | None = None,
     direction: Literal["receive", "send", "both"] = "receive",
+    traffic: float | None = None,
 ) -> ProfiledJob:
     job = MadeJob(4)
     for _ in range(20):
@@ -34,7 +35,8 @@ def profiled(
     steps = find_steps(analysis).steps
     assert steps is not None
     overlap = summarise(analysis).overlap
-    return job_of_steps(analysis, steps, overlap, JobFacts(name=name, cores=cores, direction=direction))
+    facts = JobFacts(name=name, cores=cores, direction=direction, traffic=traffic)
+    return job_of_steps(analysis, steps, overlap, facts)
 
 
 def test_advise_reads_the_job_of_a_profile(tmp_path: Path) -> None:
@@ -50,6 +52,13 @@ def test_text_and_data_are_the_same_job(tmp_path: Path, name: str) -> None:
     job = profiled(tmp_path, name=name)
     assert tomllib.loads(job.text) == job.data
     assert job.data["name"] == name
+
+
+def test_memory_traffic_that_was_measured_is_in_the_text_and_no_longer_unknown(tmp_path: Path) -> None:
+    job = profiled(tmp_path, traffic=3.2e9)
+    assert NO_TRAFFIC not in job.unknown
+    assert "as much of a load as 3.2 GB/s" in job.text.splitlines()[0]
+    assert NO_TRAFFIC in profiled(tmp_path / "without").unknown
 
 
 def test_what_is_not_known_stands_in_the_text(tmp_path: Path) -> None:
