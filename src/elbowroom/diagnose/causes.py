@@ -327,7 +327,22 @@ def protocol(evidence: Evidence) -> Finding | None:
                 "searches them.",
             )
         )
+    faults += _slow(evidence)
     return max(faults, key=lambda finding: finding.share.value, default=None)
+
+
+def _slow(evidence: Evidence) -> list[Finding]:
+    """Messages that the library works on for longer than their bytes need."""
+    slow = traffic.slow_messages(evidence.profile, evidence.account)
+    if slow is None or traffic.slow_transport(evidence.profile) is not None:
+        return []
+    limit = traffic.eager_limit(evidence.profile) or traffic.SMALL
+    what, why = "Messages are slow", "their datatype may not be contiguous, so that values are packed singly"
+    if slow.bytes <= limit:
+        what = "Receives search the messages that wait in the library"
+        why = "many others have come before their receive was posted, and are never received"
+    taken = f"{format_size(slow.bytes)} takes {short_time(slow.alone)} when both ends are there"
+    return [Finding(evidence.share(evidence.seconds("transfer") * slow.share), what, f"{taken}: {why}.")]
 
 
 def transport(evidence: Evidence) -> Finding | None:

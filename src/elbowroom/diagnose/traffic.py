@@ -142,6 +142,40 @@ def unexpected_messages(account: Account) -> UnexpectedMessages | None:
     return UnexpectedMessages(per_step=count, share=float(late.sum() / max(received.sum(), 1)))
 
 
+class SlowMessages(NamedTuple):
+    """Messages inside a node that take far longer than a copy of their bytes, although both ends are there:
+    their median size and time alone, s; `share`: what they take beyond a copy, of all transfers.
+    """
+
+    bytes: int
+    alone: float
+    share: float
+
+
+USUAL_S, USUAL_RATE = 5e-6, 1e9
+"""A message inside a node takes 1 us and a copy at some GB/s on any machine of today: it is slow if it takes
+more than twice this time and bytes at this rate."""
+
+
+def slow_messages(profile: Profile, account: Account) -> SlowMessages | None:
+    """The slow ones of the messages between two ranks; None with several nodes, or where few are slow."""
+    messages = account.messages
+    own = np.flatnonzero(messages.peer >= 0)
+    if profile.nodes > 1 or not len(own):
+        return None
+    size, alone = messages.bytes[own], messages.alone[own]
+    usual = USUAL_S + size / USUAL_RATE
+    slow = alone > 2 * usual
+    took = float(np.minimum(alone, messages.transfer[own]).sum())
+    if 2 * slow.sum() < MANY or took <= 0:
+        return None
+    return SlowMessages(
+        bytes=int(np.median(size[slow])),
+        alone=float(np.median(alone[slow])),
+        share=min(1.0, float((alone - usual)[slow].sum()) / took),
+    )
+
+
 def slow_transport(profile: Profile) -> str | None:
     """The setting that keeps messages of a node from shared memory or a single copy; None without one."""
     text = " ".join(f"{name}={value}" for name, value in settings_of(profile).items())

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from elbowroom.diagnose.account import MessageCosts
 from elbowroom.diagnose.causes import CAUSES, LEAST, Cause, Evidence, disturbance, find_causes
 from elbowroom.diagnose.processors import crowd_of, others_cores
 from elbowroom.machine.host_use import HostUse
@@ -180,6 +181,37 @@ def test_messages_above_the_eager_limit_wait_for_a_handshake(tmp_path: Path) -> 
     assert "the limit is 8 KiB" in above.evidence
     below = causes(profile_of(tmp_path / "b", small_messages(100, 8000), command=words), shares=shares)[0]
     assert below.cause == "computation"
+
+
+def messages(size: int, alone: float, count: int = 400) -> MessageCosts:
+    """That rank 1 receives from rank 0."""
+    begin = np.arange(count) * STEP_S / 10
+    full = np.full(count, alone)
+    return MessageCosts(
+        rank=np.ones(count, dtype=np.int64), peer=np.zeros(count, dtype=np.int64),
+        out=np.zeros(count, dtype=bool), bytes=np.full(count, size), posted=begin, ready=begin, begin=begin,
+        end=begin + alone, alone=full, transfer=full,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("size", "alone", "said"),
+    [
+        (64, 60e-6, "Receives search"),
+        (1_000_000, 4e-3, "Messages are slow"),
+        (1_000_000, 4e-4, None),
+        (64, 3e-6, None),
+    ],
+)
+def test_messages_that_take_far_longer_than_a_copy_are_a_fault(
+    tmp_path: Path, size: int, alone: float, said: str | None
+) -> None:
+    found = causes(profile_of(tmp_path), shares={"transfer": 0.3}, messages=messages(size, alone))
+    if said is None:
+        assert [cause.cause for cause in found] == ["computation"]
+    else:
+        assert (found[0].cause, found[0].share) == ("protocol", pytest.approx(0.25, abs=0.04))
+        assert said in found[0].sentence
 
 
 def test_a_setting_that_takes_messages_over_tcp_is_named(tmp_path: Path) -> None:
