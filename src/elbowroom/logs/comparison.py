@@ -165,17 +165,14 @@ def _sentence(changes: Sequence[TableChange], at_least: float) -> str:
         return f"No ratio can be made of {len(changes)} values: they are 0 or less."
     shown = f"{largest.column} of {name_of(largest)}, {largest.change:+.1%}"
     if all(one.low is None for one in changes):
-        return (
-            f"No verdict: no value is there {FEWEST} times on both sides, so no change can be told from noise; "
-            f"the largest difference of {len(changes)} values: {shown}."
-        )
+        few = f"No verdict: no value is there {FEWEST} times on both sides, so a change may be noise"
+        return f"{few}; the largest difference of {len(changes)} values: {shown}."
     significant = [one for one in changes if one.significant]
     if not significant:
         return f"No change of {100 * at_least:.3g} % or more is shown in {len(changes)} values."
     worse = sum(one.better == "a" for one in significant)
-    return (
-        f"{len(significant)} of {len(changes)} values changed, {worse} for the worse; the largest: {shown}."
-    )
+    changed = f"{len(significant)} of {len(changes)} values changed"
+    return f"{changed}, {worse} for the worse; the largest: {shown}."
 
 
 def name_of(one: TableChange) -> str:

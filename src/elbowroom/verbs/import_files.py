@@ -186,12 +186,7 @@ def write_tables(folder: Path, out: str | None) -> Path:
     notes = [f"{at}: {_ignored(lines)}" for at, lines in stored.ignored.items()]
     page = figure_page(
         "What other programs measured",
-        [
-            (
-                answer.verdict,
-                (answer.why, *(f"{at}: {_ignored(lines)}" for at, lines in stored.ignored.items())),
-            )
-        ],
+        [(answer.verdict, (answer.why, *notes))],
         [],
         ("Tables", ("benchmark", "test", "row", "values", "from"), rows),
         command=" ".join(stored.command),

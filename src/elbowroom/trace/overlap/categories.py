@@ -50,6 +50,7 @@ _COMPUTING = frozenset((
 """Categories that people give to what computes."""
 _COMMUNICATING = frozenset((
     *("communication", "comm", "comms", "message", "messages", "mpi", "collective", "collectives", "network"),
+    *("coll", "p2p"),  # NCCL's example profiler
     *("nccl", "rccl", "gloo", "shmem", "nvshmem", "ucx", "gaspi"),
 ))  # fmt: skip
 _ACCELERATOR = re.compile(

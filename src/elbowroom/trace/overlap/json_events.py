@@ -111,8 +111,12 @@ class JsonTrace:
         while (match := _ARRAY.search(buffer)) is None:
             more = source.read()
             if not more or len(buffer) > LARGEST_HEAD or start[:1] != b"{":
-                what, hint = _other(start)
-                raise UsageError(what, field="trace", value=str(self._path), hint=hint)
+                raise UsageError(
+                    "is not a trace: it has no array traceEvents",
+                    field="trace",
+                    value=str(self._path),
+                    hint="give a trace in Chrome's or Kineto's JSON",
+                )
             buffer += more
         self._keep(buffer[: match.start()].rstrip(_SPACE) + b"}")
         return buffer[match.end() :]
@@ -156,20 +160,6 @@ def text_around(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return about if isinstance(about, dict) else {}
-
-
-def _other(start: bytes) -> tuple[str, str]:
-    """What JSON that is no trace looks like, and what would help."""
-    looks = {
-        b"-chakra": (
-            "is an execution graph of Chakra: it has no times of devices",
-            "give the trace of PyTorch's profiler (Kineto) of the same run",
-        ),
-    }
-    for word, answer in looks.items():
-        if word in start[:1024]:
-            return answer
-    return "is not a trace: it has no array traceEvents", "give a trace in Chrome's or Kineto's JSON"
 
 
 class ByteSource:

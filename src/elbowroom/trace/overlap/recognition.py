@@ -43,6 +43,8 @@ KINDS = {
 _NUMBERS = {name: number for number, name in enumerate(KINDS)}
 _SIDES = np.array(list(KINDS.values()), dtype=np.int8)
 _OPENMP_WORK = ("loop", "sections", "single", "taskloop", "masked", "workshare", "distribute")
+CHANNEL = "KernelCh"
+"""A channel of a collective, which NCCL's example profiler writes beside the collective."""
 STREAM_SHARE = 0.5
 """A stream communicates if recognised communication takes more than this share of its busy time."""
 
@@ -134,6 +136,8 @@ def _kind(one: EventClass) -> str:
 
 def _of_device(name: str) -> str:
     """An entry of a device's queue whose category names the device only."""
+    if name == CHANNEL:
+        return "runtime"
     if names.is_wait(name):
         return "wait"
     if names.is_copy(name):

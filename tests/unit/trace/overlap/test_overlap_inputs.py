@@ -281,7 +281,7 @@ def test_impossible_times_are_counted_and_left_out(tmp_path: Path, trace: bytes)
     ("text", "what"),
     [
         ('{"rocprofiler-sdk-tool": [{}]}', "is damaged.*buffer_records"),
-        ('{"schema": "1.1.0-chakra.0.0.4"}', "of Chakra"),
+        ('{"schema": "1.1.0-chakra.0.0.4", "nodes": [{"id": 1}]}', "of Chakra without times"),
     ],
 )
 def test_json_of_another_tool_is_named(tmp_path: Path, text: str, what: str) -> None:
