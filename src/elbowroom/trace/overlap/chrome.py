@@ -55,6 +55,7 @@ def events_of(
     """What json-events wrote of a file; of a part of it, with the `pairs` of class and lane of the file."""
     table = EventTable()
     about, doubt = table.add_columns(records, header, pairs_of(records) if pairs is None else pairs)
+    del records  # the table has its own columns
     return dataclasses.replace(table.events(path, about, doubt), format=format)
 
 

@@ -35,8 +35,8 @@ from elbowroom.trace.overlap.verdict import verdict
 
 _C = TypeVar("_C", bound=Counted)
 
-MOST = 3 << 19
-"""Events that are analysed at once, of all files: about 500 MB of memory (benchmarks/trace_reading.py)."""
+MOST = 5 << 18
+"""Events that are analysed at once, of all files: about 400 MB of memory (benchmarks/trace_reading.py)."""
 
 
 FEWER, STEPS_OF_PART = MOST // 6, 256

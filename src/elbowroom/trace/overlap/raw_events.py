@@ -61,7 +61,11 @@ class RawEvents:
 
     def whole(self) -> Records:
         """All events."""
-        records: Records = np.concatenate([np.zeros(0, dtype=_RECORD), *self.blocks()])
+        records: Records = np.zeros(len(self), dtype=_RECORD)
+        at = 0
+        for block in self.blocks():
+            records[at : at + len(block)] = block
+            at += len(block)
         return records
 
 
