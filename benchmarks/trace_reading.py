@@ -181,9 +181,8 @@ def main() -> int:
     if asked.json:
         print(json.dumps({"values": values, "pipe_s": seconds, "missed": [bar.name for bar in missed]}))
     else:
-        print(
-            f"load {os.getloadavg()[0]:.1f}; {asked.mb} MB of JSON, plain: {values['cpu']:.0f} MB/s of CPU time"
-        )
+        load, speed = os.getloadavg()[0], values["cpu"]
+        print(f"load {load:.1f}; {asked.mb} MB of JSON, plain: {speed:.0f} MB for each s of CPU time")
         print(f"all of trace overlap on a pipe of {asked.pipe / 1e9:g} GB: {seconds:.0f} s")
         for bar in BARS:
             value = f"{values[bar.name]:12,.0f}" if bar.name in values else "         n/a"
