@@ -182,7 +182,7 @@ class RunFolder:
         if not os.path.lexists(file):
             what = wrong_kind(path, "folder") or "is not a run folder (it has no manifest.json)"
             if (path / "tables.json").is_file():
-                hint = "show prints them; models need curves of both sides"
+                hint = "a fit needs both sides together: `elbowroom run model`, or a CSV file (help predict)"
                 raise UsageError("holds tables of logs, no curves", field="run", value=str(path), hint=hint)
             raise UsageError(what, field="run", value=str(path), hint=_RUN_HINT)
         return cls(path, MANIFEST_FORMAT.read(file))

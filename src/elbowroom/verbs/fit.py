@@ -62,7 +62,6 @@ class Fit(Verb):
         from elbowroom.verbs.run_folder import Run, open_each
         from elbowroom.verbs.run_models import default_path, fit_runs
 
-        _check_no_tables([self.run] if isinstance(self.run, Run | Path | str) else self.run)
         sources = open_each([self.run] if isinstance(self.run, Run | Path | str) else self.run)
         model = fit_runs(
             sources,
@@ -95,21 +94,6 @@ class Fit(Verb):
 
 
 fit = function_of(Fit)
-
-
-def _check_no_tables(runs: Sequence[Run | Path | str]) -> None:
-    """UsageError for a folder of imported logs: no curves of both sides were read."""
-    from elbowroom.store.tables import has_tables, read_tables
-
-    for run in runs:
-        if isinstance(run, Path | str) and has_tables(Path(run)):
-            raise UsageError(
-                f"holds logs of {read_tables(Path(run)).benchmarks}: what each measures alone, but no curves "
-                "of both sides together, by number of computing cores",
-                field="run",
-                value=str(run),
-                hint="measure them with `elbowroom run model`, or import a CSV file (elbowroom help predict)",
-            )
 
 
 class Evaluate(Verb):

@@ -77,7 +77,7 @@ def test_the_report_has_each_value_and_the_line_that_it_comes_from(tmp_path):
 
 
 def test_a_fit_says_what_is_missing(tmp_path):
-    with pytest.raises(UsageError, match="no curves of both sides together"):
+    with pytest.raises(UsageError, match="holds tables of logs, no curves"):
         Fit(run=imported(tmp_path, "a", [1.0])).do()
 
 
