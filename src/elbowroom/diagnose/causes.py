@@ -415,7 +415,10 @@ def _computation(evidence: Evidence) -> Cause:
     waits = evidence.share(waits_for_cores(evidence)).value
     evidence_ = f"No cause takes {percent(LEAST, digits=0)} of a step."
     if waits >= LEAST:
-        evidence_ += f" Other processes take {percent(waits)} of it: repeat it on a quiet machine."
+        evidence_ += f" Waits for cores that other processes have take {percent(waits)} of it."
+    if waits >= computing.value:
+        sentence = f"No fault of the program was found: other processes take {percent(waits)} of a step."
+        evidence_ += " Repeat it on a quiet machine."
     return Cause(
         cause="computation",
         share=computing.value,
