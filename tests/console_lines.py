@@ -62,6 +62,7 @@ STAND_INS = (
     StandIn(r"^elbowroom run runtime-overhead --set comp_nodes=every --set comm_cores=0,8,16$",
             "elbowroom run runtime-overhead --set comm_cores=0", "a machine with more cores"),
     StandIn(r"--comm-node 1", "--comm-node 0", "a machine with more nodes"),
+    StandIn(r"(taskset -c 0 )?\./(late_rank|stencil) steps=\d+", "./app", "a program of the zoo"),
     StandIn(r"job\.toml --collectives", "collective.toml --collectives", "a job with a collective"),
 )  # fmt: skip
 """In order, where the pattern is found."""
