@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from elbowroom.diagnose.calls import COLLECTIVES, CallTable, RankCalls
 from elbowroom.diagnose.partners import Readiness
-from elbowroom.diagnose.scheduled import Scheduled
+from elbowroom.diagnose.scheduled import Scheduled, waits_for_core
 from elbowroom.diagnose.slowdown import slowed
 from elbowroom.diagnose.surroundings import Surroundings
 from elbowroom.diagnose.waits import SHORT_NS, Completed, WaitParts, completed_by_calls, wait_parts
@@ -24,6 +24,8 @@ Bools = npt.NDArray[np.bool_]
 SPREAD = 2.0
 """A transfer that nothing disturbed takes up to so many times what the fastest decile of like calls takes."""
 
+SLICE_NS = 1_000_000
+"""A thread that waits for a core does so for about this long at least: the other one's time slice."""
 SLOWEST = 3.0
 """Each core that computes, or moves other messages, makes a transfer longer by so many times at most."""
 
@@ -62,16 +64,54 @@ def ledger_of_rank(
     calls = own.calls
     begin = np.concatenate([[min([edges[0], *calls.begin[:1]])], calls.end])
     end = np.concatenate([calls.begin, [max([edges[-1], *calls.end[-1:]])]])
+    extra = _extra_of_calls(own, completed, waits)
+    no_core = _without_core(own.calls, begin, end, extra, around.scheduled.get(own.rank))
+    of_calls = _parts_of_calls(own, completed, waits, collective, around, no_core[len(begin) :], names)
     return Ledger(
         calls=calls,
-        of_calls=_parts_of_calls(own, completed, waits, collective, around, names),
+        of_calls=of_calls,
         gap_begin=begin,
         gap_end=end,
-        of_gaps=_parts_of_gaps(own.rank, begin, end, edges, around),
+        of_gaps=_parts_of_gaps(own.rank, begin, end, edges, around, no_core[: len(begin)]),
         completed=completed,
         waits=waits,
         collective=collective,
     )
+
+
+def _extra_of_calls(own: RankCalls, completed: Completed, waits: WaitParts) -> Ints:
+    """ns of each call that may be time without a core: what it takes beyond like ones."""
+    calls = own.calls
+    extra = np.maximum(calls.end - calls.begin - SHORT_NS, 0)
+    brief = calls.end[completed.call] - completed.ready < SHORT_NS
+    extra[completed.call] = np.where(brief, 0, waits.extra)
+    result: Ints = extra
+    return result
+
+
+def _without_core(calls: CallTable, begin: Ints, end: Ints, extra: Ints, scheduled: Scheduled | None) -> Ints:
+    """ns that the rank waited for a core in each gap [begin, end], then in each call."""
+    length = end - begin
+    if scheduled is None:
+        return np.zeros(len(length) + len(extra), dtype=np.int64)
+    usual = _usual(calls, length)
+    excess = np.maximum(length - usual, 0)
+    time = np.concatenate([(begin + end) // 2, (calls.begin + calls.end) // 2])
+    free = np.concatenate([usual >= SLICE_NS, np.zeros(len(extra), dtype=bool)])
+    longest = np.concatenate([length, calls.end - calls.begin])
+    return waits_for_core(scheduled, time, longest, np.concatenate([excess, extra]), free)
+
+
+def _usual(calls: CallTable, length: Ints) -> Ints:
+    """The first decile of the gaps between the same calls, for each gap."""
+    place = calls.name.astype(np.int64) * (1 << 24) + calls.site
+    between = np.concatenate([[-1], place]) * 31 + np.concatenate([place, [-1]])
+    which = np.unique(between, return_inverse=True)[1]
+    order = np.lexsort((length, which))
+    count = np.bincount(which)
+    first = np.cumsum(count) - count
+    usual: Ints = length[order][first + count // 10][which]
+    return usual
 
 
 def _parts_of_calls(
@@ -80,6 +120,7 @@ def _parts_of_calls(
     waits: WaitParts,
     collective: Bools,
     around: Surroundings,
+    no_core: Ints,
     names: Sequence[str],
 ) -> Parts:
     calls, at = own.calls, completed.call
@@ -98,9 +139,11 @@ def _parts_of_calls(
     more = np.flatnonzero((extra > 0) & ~unknown)
     long, at = long[more], at[more]
     partner = np.where(collective[more], -1, own.operations.peer[completed.critical[long]])
-    _add_extra(parts, at, extra[more], waits.alone[long], _Meanwhile(own.rank, around, partner,
+    waited = np.minimum(extra[more], no_core[at])
+    parts.add("scheduler", at, waited)
+    _add_extra(parts, at, extra[more] - waited, waits.alone[long], _Meanwhile(own.rank, around, partner,
                completed.ready[long], calls.end[at]))  # fmt: skip
-    _add_others(parts, calls, completed, around.scheduled.get(own.rank), names)
+    _add_others(parts, calls, completed, no_core, names)
     return parts.of
 
 
@@ -117,7 +160,8 @@ class _Meanwhile(NamedTuple):
 def _add_extra(parts: _Parts, at: Ints, extra: Ints, alone: Ints, disturbed: _Meanwhile) -> None:
     """What transfers took beyond what like calls take alone."""
     rank, around, *where = disturbed
-    waited = np.minimum(extra, around.waited(rank, *where))
+    partner, ready, end = where
+    waited = np.minimum(extra, around.partner_waited(rank, partner, (ready + end) // 2, extra))
     parts.add("scheduler", at, waited)
     extra = extra - waited
     most = SLOWEST * alone * around.active(rank, *where)
@@ -130,7 +174,7 @@ def _add_extra(parts: _Parts, at: Ints, extra: Ints, alone: Ints, disturbed: _Me
 
 
 def _add_others(
-    parts: _Parts, calls: CallTable, completed: Completed, scheduled: Scheduled | None, names: Sequence[str]
+    parts: _Parts, calls: CallTable, completed: Completed, no_core: Ints, names: Sequence[str]
 ) -> None:
     """Calls that completed no operation."""
     others = np.ones(len(calls.begin), dtype=bool)
@@ -146,10 +190,9 @@ def _add_others(
     base = np.where(posts | waiting | probes, np.minimum(length, SHORT_NS), np.where(file, 0, length))
     rest = np.where(file, 0, length - base)
     parts.add("library", at, base)
-    if scheduled is not None:
-        waited = np.minimum(rest, scheduled.waited_in(calls.begin[at], calls.end[at]))
-        parts.add("scheduler", at, waited)
-        rest = rest - waited
+    waited = np.minimum(rest, no_core[at])
+    parts.add("scheduler", at, waited)
+    rest = rest - waited
     parts.add("transfer", at, np.where(posts, rest, 0))
     parts.add("late_ranks", at, np.where(probes, rest, 0))
     parts.add("not_explained", at, np.where(posts | probes, 0, rest))
@@ -164,13 +207,15 @@ def _posts_data(name: str) -> bool:
     return bare.startswith("Start") or (bare[:1] == "I" and bare[1:2].islower() and "probe" not in bare)
 
 
-def _parts_of_gaps(rank: int, begin: Ints, end: Ints, edges: Ints, around: Surroundings) -> Parts:
+def _parts_of_gaps(
+    rank: int, begin: Ints, end: Ints, edges: Ints, around: Surroundings, no_core: Ints
+) -> Parts:
     parts, scheduled = _Parts(len(begin)), around.scheduled.get(rank)
     every = np.arange(len(begin))
     length = end - begin
     if scheduled is not None:
-        waited = np.minimum(length, scheduled.waited_in(begin, end))
-        slept = np.minimum(length - waited, scheduled.slept_in(begin, end))
+        waited = np.minimum(length, no_core)
+        slept = scheduled.over(scheduled.slept, (begin + end) // 2, length - waited)
         parts.add("scheduler", every, waited)
         parts.add("io", every, slept)
         length = length - waited - slept

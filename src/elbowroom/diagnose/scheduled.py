@@ -11,27 +11,53 @@ from elbowroom.profile import rank_file as f
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 class Scheduled(NamedTuple):
-    """A rank's samples, summed up: (N,) `times`, ns; `waited`, `slept`: until then, ns."""
+    """A rank's samples (N,), in order, ns: from `begin` to `end`, it `waited` for a core, and `slept`."""
 
-    times: Floats
+    begin: Floats
+    end: Floats
     waited: Floats
     slept: Floats
 
-    def waited_in(self, begin: Ints, end: Ints) -> Ints:
-        """ns in the run queue in each span: what a sample has is spread evenly over its time."""
-        return self._between(self.waited, begin, end)
+    def over(self, amount: Floats, time: Ints, most: Ints) -> Ints:
+        """(M,) ns: the amount of each sample, shared by the spans whose middles `time` are in it, in
+        proportion to `most`, and no more than that.
+        """
+        at, inside = self._sample_of(time)
+        total = np.bincount(at[inside], weights=most[inside], minlength=len(self.begin))
+        factor = np.minimum(1.0, amount / np.maximum(total, 1.0))
+        return np.where(inside, most * factor[at], 0.0).astype(np.int64)
 
-    def slept_in(self, begin: Ints, end: Ints) -> Ints:
-        """ns asleep in each span."""
-        return self._between(self.slept, begin, end)
+    def evenly(self, amount: Floats, length: Floats, time: Ints, most: Ints) -> Ints:
+        """(M,) ns: the amount of each sample, spread over a time of this `length` in it, of which `most` is
+        the part of the span at `time`.
+        """
+        at, inside = self._sample_of(time)
+        rate = np.minimum(1.0, amount / np.maximum(length, 1.0))
+        return np.where(inside, most * rate[at], 0.0).astype(np.int64)
 
-    def _between(self, total: Floats, begin: Ints, end: Ints) -> Ints:
-        between = np.interp(end, self.times, total) - np.interp(begin, self.times, total)
-        result: Ints = np.maximum(between, 0.0).astype(np.int64)
-        return result
+    def total(self, time: Ints, amount: Ints) -> Floats:
+        """(N,) the amounts of the spans in each sample."""
+        at, inside = self._sample_of(time)
+        return np.bincount(at[inside], weights=amount[inside], minlength=len(self.begin)).astype(np.float64)
+
+    def _sample_of(self, time: Ints) -> tuple[Ints, Bools]:
+        at = np.maximum(np.searchsorted(self.begin, time, side="right") - 1, 0)
+        return at, (self.begin[at] <= time) & (time <= self.end[at])
+
+
+def waits_for_core(scheduled: Scheduled, time: Ints, length: Ints, excess: Ints, free: Bools) -> Ints:
+    """ns that each of M spans waited for a core. A sample is longer than most spans: what it waited is in
+    those that are longer than like ones, by their `excess`; what is left, evenly in all of its time. Of that,
+    what is in `free` spans (long computation) counts: the rest is in waits for other ranks.
+    """
+    first = scheduled.over(scheduled.waited, time, excess)
+    taken = scheduled.total(time, first)
+    left, rest = scheduled.waited - taken, scheduled.end - scheduled.begin - taken
+    return first + scheduled.evenly(left, rest, time, np.where(free, length - first, 0))
 
 
 def scheduled_of_rank(samples: f.Records | None, start: int) -> Scheduled | None:
@@ -48,11 +74,4 @@ def scheduled_of_rank(samples: f.Records | None, start: int) -> Scheduled | None
     begin, end = own["begin"].astype(np.float64) - start, own["end"].astype(np.float64) - start
     waited = own["waited_ns"].astype(np.float64)
     slept = np.maximum(end - begin - own["cpu_ns"] - waited, 0.0)
-    times = np.stack([begin, end], axis=1).ravel()
-    return Scheduled(np.maximum.accumulate(times), _until(waited), _until(slept))
-
-
-def _until(amount: Floats) -> Floats:
-    """The sum before and after each sample."""
-    after = np.cumsum(amount)
-    return np.stack([after - amount, after], axis=1).ravel()
+    return Scheduled(begin, end, waited, slept)

@@ -82,13 +82,16 @@ class Surroundings:
             result += np.clip((computes + moves) / length, 0.0, 1.0)
         return result
 
-    def waited(self, rank: int, partner: Ints, begin: Ints, end: Ints) -> Ints:
-        """ns of each span in which the rank waited for a core; or the partner (-1: any rank), if longer."""
-        result = np.zeros(len(begin), dtype=np.int64)
+    def partner_waited(self, rank: int, partner: Ints, time: Ints, extra: Ints) -> Ints:
+        """ns of the `extra` of each call, with its middle at `time`, that its partner (-1: any other rank)
+        may have waited for a core.
+        """
+        result = np.zeros(len(time), dtype=np.int64)
         for other, scheduled in self.scheduled.items():
-            some = np.flatnonzero((partner == other) | (partner < 0) | (other == rank))
+            some = np.flatnonzero(((partner == other) | (partner < 0)) & (other != rank))
             if len(some):
-                result[some] = np.maximum(result[some], scheduled.waited_in(begin[some], end[some]))
+                waited = scheduled.over(scheduled.waited, time[some], extra[some])
+                result[some] = np.maximum(result[some], waited)
         return result
 
     def traffic(self, rank: int) -> list[RankSpans]:
