@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import zoo_programs
 from traced import mpi_called
+from zoo_programs import Problem
 
 
 @pytest.mark.parametrize("kind", ["openmpi", "mpich"])
@@ -28,3 +31,41 @@ def test_the_table_has_sixteen_problems_in_three_languages_and_known_causes() ->
     assert len(rows) >= 16
     assert {row.language for row in rows} == {"C", "Fortran", "Python"}
     assert all((zoo_programs.FOLDER / row.program).exists() for row in rows)
+
+
+def _row(name: str) -> Problem:
+    row = zoo_programs.problems()[name]
+    reason = row.missing()
+    if reason is not None:
+        pytest.skip(reason)
+    return row
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", ["late-rank-persistent", "late-rank-fortran", "late-rank-python"])
+def test_what_is_planted_is_named_and_its_twin_has_no_cause(name: str, tmp_path: Path) -> None:
+    row, mpi = _row(name), mpi_called("embedded")
+    named = []
+    for repaired in (False, True):
+        words = zoo_programs.launch_line(
+            row,
+            mpi,
+            tmp_path / "programs",
+            ranks=2,
+            repaired=repaired,
+            size=0.6,
+            more=("steps=60", "step_ms=10"),
+        )
+        command = [sys.executable, "-m", "elbowroom", "diagnose", "--json", "--no-try"]
+        done = subprocess.run(
+            [*command, "-o", tmp_path / str(repaired), "--", *words],
+            capture_output=True,
+            text=True,
+            env=zoo_programs.started_with(row, mpi, tmp_path / "programs", repaired=repaired),
+        )
+        assert done.returncode == 0, done.stderr
+        named.append([one["cause"] for one in json.loads(done.stdout)["causes"]])
+    # Other tests run beside it: that cores are shared may be true.
+    found, twin = ([cause for cause in causes if cause != "shared-core"] for causes in named)
+    assert found[0] == row.cause
+    assert row.cause not in twin
