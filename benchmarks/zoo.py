@@ -84,8 +84,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         cores = len(os.sched_getaffinity(0))
         shared = self.draw.ranks + self.draw.beside > cores
         planted = zoo_programs.problems()[self.draw.problem].cause
-        names = [cause for cause, _share in self.causes]
-        return [name for name in names if name != "shared-core" or not shared or planted == name]
+        shared &= self.draw.repaired or planted != "shared-core"
+        return [cause for cause, _share in self.causes if cause != "shared-core" or not shared]
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether less is planted than `diagnose` names: this run says nothing."""
+        return not self.draw.repaired and self.planted is not None and self.planted < NEAR
 
     @property
     def right(self) -> bool:
@@ -342,6 +347,8 @@ def main() -> int:
                 with journal.open("a", encoding="utf-8") as file:
                     file.write(msgspec.json.encode(done[draw.key]).decode() + "\n")
             one = done[draw.key]
+            if one.is_tiny:
+                continue
             outcomes.append(one)
             for line in misses([one]):
                 print(f"  not right: {line}", flush=True)

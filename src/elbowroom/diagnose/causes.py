@@ -235,9 +235,24 @@ def _lasting(evidence: Evidence) -> Floats:
     return np.asarray(busy.max() - busy)
 
 
+def _waits_for_late_ranks(evidence: Evidence) -> Floats:
+    """(steps, ranks) seconds that ranks wait for others which do not only lack a core.
+
+    Ranks that lack cores in turn make the others wait for each of them, so that these waits may be as long as
+    all others' waits for cores together. Beyond that, or where ranks compute for different times (by CPU
+    time, which a shared core does not change), a rank is late by itself: the larger counts.
+    """
+    waits = evidence.seconds("late_ranks", "collective_wait")
+    cores = evidence.seconds("scheduler")
+    beyond = np.maximum(waits - (cores.sum(axis=1, keepdims=True) - cores), 0.0)
+    busy = evidence.seconds("compute", "io")
+    uneven = np.minimum(waits, busy.max(axis=1, keepdims=True) - busy)
+    return np.asarray(beyond if beyond.mean() >= uneven.mean() else uneven)
+
+
 def late_rank(evidence: Evidence) -> Finding | None:
     """Ranks wait for others that come later for another reason than a core that they do not get."""
-    unexplained = _unexplained_waits(evidence)
+    unexplained = _waits_for_late_ranks(evidence)
     if traffic.small_messages(evidence.profile, evidence.account) is not None:
         # Each of many calls waits for whoever is a little later: only a lasting difference is a late rank.
         unexplained = np.minimum(unexplained, _lasting(evidence))

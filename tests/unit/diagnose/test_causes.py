@@ -110,6 +110,14 @@ def test_ranks_that_wait_for_one_without_a_core_are_not_said_to_wait_for_a_late_
     assert found[0].share == pytest.approx(0.4, abs=0.01)
 
 
+def test_ranks_that_lack_a_core_in_turn_are_not_late_and_one_that_computes_longer_is(tmp_path: Path) -> None:
+    shares = {"scheduler": 0.2, "late_ranks": 0.2}
+    assert [cause.cause for cause in causes(profile_of(tmp_path), shares=shares)] == ["computation"]
+    longer = {("late_ranks", 0): 0.3, ("late_ranks", 1): 0.0}
+    found = causes(profile_of(tmp_path), shares={"scheduler": 0.2}, of_ranks=longer)
+    assert (found[0].cause, found[0].share) == ("late-rank", pytest.approx(0.15, abs=0.01))
+
+
 def test_a_control_group_may_give_fewer_cores_than_there_are(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, limits=CpuLimits(cpus=1.0, cpuset=""))
     assert causes(profile, shares={"scheduler": 0.3})[0].cause == "shared-core"
