@@ -8,9 +8,9 @@ other, and --keep keeps its wall times for --noise. Without either it is made up
 - *none*: four candidates that are the unchanged line. A claim in at most 5 % of the runs.
 - *gain*: four candidates, one of which saves `--gain` (10 %). Found in at least 95 %.
 
-A simulated run of a line takes one of the recorded times, less what the line saves; they follow in their order
-from a random place on, so that drift and bursts stay as they were. A program of 2 s has 75 s for its trials,
-one of 20 s has 290 s.
+A simulated run of a line takes one of the recorded times, less what the line saves; they follow in order from
+a random place on, so that drift and bursts stay as they were. A program of 2 s has 75 s for its trials, one
+of 20 s has 290 s.
 """
 
 from __future__ import annotations
