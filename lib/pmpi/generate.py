@@ -286,7 +286,8 @@ def _fortran_any(prototype: Prototype, name: str, ends: Sequence[str]) -> list[s
     declared = ", ".join(f"Word a{number}" for number in range(1, words + 1))
     types = ", ".join(["Word"] * words)
     last = len(prototype.arguments) + 1 if prototype.name not in _STARTS else words
-    lines = [f"[[gnu::noinline]] static void {name}(Next<void({types})>& next, const void* caller, {declared}) {{"]
+    head = f"static void {name}(Next<void({types})>& next, const void* caller, {declared}) {{"
+    lines = [f"[[gnu::noinline]] {head}"]
     passed = [
         "  if (passing(caller, reinterpret_cast<const void*>(next()))) {",
         f"    return next()({given});",
