@@ -1,7 +1,7 @@
 """How often the intervals of `elbowroom trace overlap` hold: planted slowdowns, placebos and confounders.
 
 python benchmarks/trace_estimate.py [--plantings 500] [--placebos 1000] [--truths 40] [--comparisons 200]
-                                    [--seed 2] [--store FILE.jsonl] [FILE ...]
+                                    [--seed 21] [--store FILE.jsonl] [FILE ...]
 
 Slowdowns of 0 to 40 % are planted into generated traces, or into the FILEs (of any format that is read)
 after their communication was moved to random places of each step. Comparisons are of two halves of such a
@@ -11,7 +11,7 @@ on at most 5 % of the placebos, wrong claims are at most 5 % of the traces of ea
 bound is at most twice the cost in half of the generated traces. Exit code 1 if a bar is missed.
 
 `--store`: answers are added to this file, and those that it has already are not asked again; the traces are
-done one after the other. Constants of the estimator were chosen with seeds below 20; others test it.
+done one after the other. Constants of the estimator were chosen with seeds up to 20; others test it.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def main() -> int:
     parser.add_argument("--placebos", type=int, default=1000)
     parser.add_argument("--truths", type=int, default=40, help="traces of each confounder and strength")
     parser.add_argument("--comparisons", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=21)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--store", type=Path, help="a file of answers, to which new ones are added")
     parser.add_argument("--json", action="store_true")

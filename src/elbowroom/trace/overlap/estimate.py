@@ -8,6 +8,7 @@ heavy-tailed. docs/reference/trace-estimate.md has the assumptions, and how ofte
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ OUTSIDE = 4
 """Of 201 arrangements, the observed one among them, so many lie beyond each end of an interval: 96 %, since
 the slowdown fits the noise of the observed arrangement better than that of the others.
 """
+NORMAL = 1.96
+"""Standard errors on either side of a 95 % interval."""
 LARGEST, SMALLEST = math.log(20.0), -math.log(3.0)
 """Logarithms of slowdowns that are considered."""
 ENDS = np.sinh(np.linspace(-6.0, 6.0, 801)) / math.sinh(6.0) * (LARGEST - SMALLEST)
@@ -110,7 +113,11 @@ def estimate(
     value, low, high = _refined(fit, circle, multiplier, arranged)
     low, high = _wider(value, low, high, pool.unseen)
     confounder, worst = _confounder(fit, windows, shifts, value, low, high)
-    columns = (fit.kernels[pool.kernel], fit.others(), fit.log, pool.error, pool.contrasts)
+    # No row is known better than all together.
+    least = 0.0 if low is None or high is None else (high - low) / 2 / NORMAL
+    error = np.maximum(pool.error, least)
+    of_groups = tuple(dataclasses.replace(one, error=max(one.error, least)) for one in of_groups)
+    columns = (fit.kernels[pool.kernel], fit.others(), fit.log, error, pool.contrasts)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     names = ("kernel", "other", "log", "error", "contrasts")
     return SlowdownEffect(
@@ -366,9 +373,9 @@ def _wider(
 ) -> tuple[float | None, float | None]:
     """The ends with the variance of rows that nothing compares added."""
     if low is not None:
-        low = value - math.hypot(value - low, 1.96 * math.sqrt(unseen))
+        low = value - math.hypot(value - low, NORMAL * math.sqrt(unseen))
     if high is not None:
-        high = value + math.hypot(high - value, 1.96 * math.sqrt(unseen))
+        high = value + math.hypot(high - value, NORMAL * math.sqrt(unseen))
     return low, high
 
 
