@@ -24,6 +24,7 @@ from elbowroom.launch.recorder import Policy as Policy
 from elbowroom.launch.recorder import TraceClock as TraceClock
 from elbowroom.launch.trace_reader import Checked as Checked
 from elbowroom.launch.trace_reader import Tell as Tell
+from elbowroom.logs.comparison import TableComparison as TableComparison
 from elbowroom.machine.doctor import DoctorLine as DoctorLine
 from elbowroom.measure.prepared import Prepared as Prepared
 from elbowroom.models.demand import Demand as Demand
@@ -215,9 +216,10 @@ def compare(
     a: Run | Path | str,
     *others: Run | Path | str,
     at_least: float = 0.01,
-) -> Changes:
+) -> Changes | TableComparison:
     """Changes from run `a` to each other run of all values both have; those below the share `at_least`
-    are never significant. UsageError where a run has no point in common with `a`.
+    are never significant; of two folders of imported logs those of their tables. UsageError where a run
+    has nothing in common with `a`.
     """
 
 def doctor(

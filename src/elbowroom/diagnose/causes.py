@@ -44,7 +44,7 @@ BUSY = 0.25
 """Cores' worth of other processes from which on a machine is busy: what the program waits for is a bound."""
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class StepEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What causes are found in."""
 
     profile: Profile
@@ -82,7 +82,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     tries: str = ""
 
 
-class Finding(NamedTuple):
+class CauseFinding(NamedTuple):
     """What the test of a cause finds: its share of a step, what to call it, and what shows it. `certain`:
     facts show it, and not its share.
     """
@@ -98,18 +98,18 @@ class CauseTest(NamedTuple):
     """A row of the table: the test (None: the cause is not there), and what can be changed."""
 
     cause: CauseName
-    find: Callable[[Evidence], Finding | None]
+    find: Callable[[StepEvidence], CauseFinding | None]
     tries: str
 
 
-def waits_for_cores(evidence: Evidence) -> Floats:
+def waits_for_cores(evidence: StepEvidence) -> Floats:
     """(steps, ranks) seconds that ranks wait for a core, or for a rank that does."""
     waiting = evidence.seconds("scheduler")
     for_others = waiting.max(axis=1, keepdims=True) - waiting
     return np.asarray(waiting + np.minimum(evidence.seconds("late_ranks", "collective_wait"), for_others))
 
 
-def _own_part(evidence: Evidence, crowd: processors.Crowd) -> float:
+def _own_part(evidence: StepEvidence, crowd: processors.Crowd) -> float:
     """The part of the waits for cores that the program's own threads cause, by CPU time."""
     others = processors.others_cores(evidence.profile)
     use = processors.use_of(evidence.profile)
@@ -119,13 +119,17 @@ def _own_part(evidence: Evidence, crowd: processors.Crowd) -> float:
     return own / max(own + others * use.wall_s, 1e-9) if others > BUSY else 1.0
 
 
-def _of_cores(evidence: Evidence, part: float, what: str, text: str, ranks: tuple[int, ...]) -> Finding:
+def _of_cores(
+    evidence: StepEvidence, part: float, what: str, text: str, ranks: tuple[int, ...]
+) -> CauseFinding:
     share = evidence.share(waits_for_cores(evidence) * part)
     waited = evidence.share(evidence.seconds("scheduler"))
-    return Finding(share, what, f"{text}; they wait for a core {percent(waited.value)} of a step.", ranks)
+    return CauseFinding(
+        share, what, f"{text}; they wait for a core {percent(waited.value)} of a step.", ranks
+    )
 
 
-def shared_core(evidence: Evidence) -> Finding | None:
+def shared_core(evidence: StepEvidence) -> CauseFinding | None:
     """Ranks, or threads that compute, have fewer cores than they are, and wait for one."""
     crowd = processors.crowd_of(evidence.profile)
     if crowd is None:
@@ -136,7 +140,7 @@ def shared_core(evidence: Evidence) -> Finding | None:
     return _of_cores(evidence, part, "The program's threads share cores", f"{crowd.text}", crowd.ranks)
 
 
-def polling_thread(evidence: Evidence) -> Finding | None:
+def polling_thread(evidence: StepEvidence) -> CauseFinding | None:
     """A thread that never calls MPI, and is none of OpenMP, takes the core of one that computes."""
     crowd = processors.crowd_of(evidence.profile)
     if crowd is None or not crowd.helpers or processors.has_openmp(evidence.profile):
@@ -150,7 +154,7 @@ def polling_thread(evidence: Evidence) -> Finding | None:
     )
 
 
-def placement(evidence: Evidence) -> Finding | None:
+def placement(evidence: StepEvidence) -> CauseFinding | None:
     """Two ranks compute on one core's SMT siblings although others are free, or a rank changes its NUMA node,
     or computes longer whenever it was moved to another core.
     """
@@ -159,7 +163,7 @@ def placement(evidence: Evidence) -> Finding | None:
     together = processors.siblings_used(profile)
     if together is not None:
         ranks = np.isin(evidence.account.ranks, together)
-        return Finding(
+        return CauseFinding(
             _bounded(evidence, compute * ranks, SIBLING_LOSS),
             "Ranks share a core as SMT siblings",
             f"Ranks {together[0]} and {together[1]} compute on hardware threads of one core, and other cores "
@@ -170,7 +174,7 @@ def placement(evidence: Evidence) -> Finding | None:
     remote = np.array([processors.nodes_used(profile, rank) for rank in evidence.account.ranks])
     if remote.max(initial=0.0) >= LEAST:
         rank = evidence.account.ranks[int(remote.argmax())]
-        return Finding(
+        return CauseFinding(
             _bounded(evidence, compute * remote, REMOTE_LOSS),
             "Ranks change their NUMA node, and their memory does not",
             f"Rank {rank} is on another node than its usual one {percent(float(remote.max()))} of the time.",
@@ -180,12 +184,12 @@ def placement(evidence: Evidence) -> Finding | None:
     return _moved(evidence, compute)
 
 
-def _bounded(evidence: Evidence, seconds: Floats, loss: tuple[float, float, float]) -> Interval:
+def _bounded(evidence: StepEvidence, seconds: Floats, loss: tuple[float, float, float]) -> Interval:
     low, usual, high = (evidence.share(seconds * part).value for part in loss)
     return Interval(value=usual, low=low, high=high)
 
 
-def _moved(evidence: Evidence, compute: Floats) -> Finding | None:
+def _moved(evidence: StepEvidence, compute: Floats) -> CauseFinding | None:
     """Steps in which a rank was moved between cores, against its others."""
     samples, account = evidence.profile.scheduled, evidence.account
     if samples is None or account.count < 3:
@@ -203,39 +207,39 @@ def _moved(evidence: Evidence, compute: Floats) -> Finding | None:
         excess[steps, at] = np.maximum(compute[steps, at] - usual, 0.0)
         moves += len(changed)
     share = evidence.share(excess)
-    return Finding(
+    return CauseFinding(
         share,
         "Ranks are moved between cores",
         f"They changed their core {moves} times, and compute longer in those steps.",
     )
 
 
-def no_progress(evidence: Evidence) -> Finding | None:
+def no_progress(evidence: StepEvidence) -> CauseFinding | None:
     """Messages were posted early enough, and moved only inside the completing call."""
     share = evidence.share(evidence.seconds("no_progress"))
     if share.value <= 0:
         return None
     site = max(evidence.account.sites, key=lambda site: site.seconds.get("no_progress", 0.0))
-    return Finding(
+    return CauseFinding(
         share,
         "Messages make no progress while ranks compute",
         f"They were posted before a computation and moved in {site.call} after it.",
     )
 
 
-def _unexplained_waits(evidence: Evidence) -> Floats:
+def _unexplained_waits(evidence: StepEvidence) -> Floats:
     """(steps, ranks) seconds that ranks wait for others, but for those that wait for a core."""
     waits = evidence.seconds("late_ranks", "collective_wait")
     return np.asarray(waits - (waits_for_cores(evidence) - evidence.seconds("scheduler")))
 
 
-def _lasting(evidence: Evidence) -> Floats:
+def _lasting(evidence: StepEvidence) -> Floats:
     """(1, ranks) seconds of the mean step by which the rank that computes longest is later than each."""
     busy = evidence.seconds("compute", "io").mean(axis=0, keepdims=True)
     return np.asarray(busy.max() - busy)
 
 
-def _waits_for_late_ranks(evidence: Evidence) -> Floats:
+def _waits_for_late_ranks(evidence: StepEvidence) -> Floats:
     """(steps, ranks) seconds that ranks wait for others which do not only lack a core.
 
     Ranks that lack cores in turn make the others wait for each of them, so that these waits may be as long as
@@ -250,7 +254,7 @@ def _waits_for_late_ranks(evidence: Evidence) -> Floats:
     return np.asarray(beyond if beyond.mean() >= uneven.mean() else uneven)
 
 
-def late_rank(evidence: Evidence) -> Finding | None:
+def late_rank(evidence: StepEvidence) -> CauseFinding | None:
     """Ranks wait for others that come later for another reason than a core that they do not get."""
     unexplained = _waits_for_late_ranks(evidence)
     if traffic.small_messages(evidence.profile, evidence.account) is not None:
@@ -269,13 +273,13 @@ def late_rank(evidence: Evidence) -> Finding | None:
     spread = f"Ranks compute {short_time(float(compute.mean(axis=0).min()))} to "
     spread += f"{short_time(float(compute.mean(axis=0).max()))} in a step"
     if worst is None or worst not in account.ranks or by_rank[worst] < PERSISTENT * whole:
-        return Finding(share, "Ranks wait for each other", f"{spread}; which one is late changes.")
+        return CauseFinding(share, "Ranks wait for each other", f"{spread}; which one is late changes.")
     host = next(rank.host for rank in evidence.profile.ranks if rank.rank == worst)
     at = account.ranks.index(worst)
     more = ""
     if float(io[:, at].mean()) > LEAST * account.step_s:
         more = f" It is in I/O {short_time(float(io[:, at].mean()))} of a step."
-    return Finding(
+    return CauseFinding(
         share,
         f"The other ranks wait for rank {worst}",
         f"{percent(by_rank[worst] / whole, digits=0)} of the waits are for rank {worst} (on {host}). "
@@ -284,23 +288,23 @@ def late_rank(evidence: Evidence) -> Finding | None:
     )
 
 
-def memory_contention(evidence: Evidence) -> Finding | None:
+def memory_contention(evidence: StepEvidence) -> CauseFinding | None:
     """Computation or messages are slower while the other runs, at the same place of the step."""
     share = evidence.share(evidence.seconds("contention"))
     if share.value <= 0:
         return None
-    return Finding(
+    return CauseFinding(
         share,
         "Messages and computation slow each other down in memory",
         "The same computation takes longer while messages are in flight.",
     )
 
 
-def _in_messages(evidence: Evidence, part: float) -> Interval:
+def _in_messages(evidence: StepEvidence, part: float) -> Interval:
     return evidence.share(evidence.seconds("transfer", "library") * part)
 
 
-def protocol(evidence: Evidence) -> Finding | None:
+def protocol(evidence: StepEvidence) -> CauseFinding | None:
     """Many small messages, messages just above the eager limit, or messages that come before their receive is
     posted: whichever costs most.
     """
@@ -314,7 +318,7 @@ def protocol(evidence: Evidence) -> Finding | None:
         short = evidence.account.step_s < traffic.WINDOW
         during = short_time(traffic.WINDOW) if short else "a step"
         faults.append(
-            Finding(
+            CauseFinding(
                 evidence.share(seconds * small.share * (1 - 1 / small.number)),
                 "Many small messages are sent one by one",
                 f"Rank {small.rank} sends {small.number:.0f} messages of {format_size(small.bytes)} to "
@@ -325,7 +329,7 @@ def protocol(evidence: Evidence) -> Finding | None:
     eager = traffic.above_eager_limit(profile, account)
     if eager is not None:
         faults.append(
-            Finding(
+            CauseFinding(
                 _in_messages(evidence, eager.share * EAGER_GAIN),
                 "Messages are just above the eager limit",
                 f"A rank has {eager.per_step:.0f} messages of {format_size(eager.bytes)} in a step, and the "
@@ -335,7 +339,7 @@ def protocol(evidence: Evidence) -> Finding | None:
     unexpected = traffic.unexpected_messages(account)
     if unexpected is not None:
         faults.append(
-            Finding(
+            CauseFinding(
                 evidence.share(evidence.seconds("library") * unexpected.share),
                 "Messages come before their receive is posted",
                 f"A rank has {unexpected.per_step:.0f} such messages in a step: the library stores and "
@@ -346,7 +350,7 @@ def protocol(evidence: Evidence) -> Finding | None:
     return max(faults, key=lambda finding: finding.share.value, default=None)
 
 
-def _slow(evidence: Evidence) -> list[Finding]:
+def _slow(evidence: StepEvidence) -> list[CauseFinding]:
     """Messages that the library works on for longer than their bytes need."""
     slow = traffic.slow_messages(evidence.profile, evidence.account)
     if slow is None or traffic.slow_transport(evidence.profile) is not None:
@@ -357,15 +361,15 @@ def _slow(evidence: Evidence) -> list[Finding]:
         what = "Receives search the messages that wait in the library"
         why = "many others have come before their receive was posted, and are never received"
     taken = f"{format_size(slow.bytes)} takes {short_time(slow.alone)} when both ends are there"
-    return [Finding(evidence.share(evidence.seconds("transfer") * slow.share), what, f"{taken}: {why}.")]
+    return [CauseFinding(evidence.share(evidence.seconds("transfer") * slow.share), what, f"{taken}: {why}.")]
 
 
-def transport(evidence: Evidence) -> Finding | None:
+def transport(evidence: StepEvidence) -> CauseFinding | None:
     """Messages of a node go over TCP, or are copied twice, because a setting says so."""
     setting = traffic.slow_transport(evidence.profile)
     if setting is None:
         return None
-    return Finding(
+    return CauseFinding(
         _in_messages(evidence, 1.0),
         "Messages take a slow way through the node",
         f"The setting {setting} keeps them from shared memory with one copy.",
@@ -389,7 +393,7 @@ CAUSES: tuple[CauseTest, ...] = (
 """In the order in which they are named where two have the same share."""
 
 
-def find_causes(evidence: Evidence) -> tuple[Cause, ...]:
+def find_causes(evidence: StepEvidence) -> tuple[Cause, ...]:
     """The causes with a share of a step that can be believed, the largest first; `computation` alone where
     there is none.
     """
@@ -417,7 +421,7 @@ def find_causes(evidence: Evidence) -> tuple[Cause, ...]:
     return tuple(sorted(faults, key=lambda cause: -cause.share)) or (_computation(evidence),)
 
 
-def _computation(evidence: Evidence) -> Cause:
+def _computation(evidence: StepEvidence) -> Cause:
     computing = evidence.share(evidence.seconds("compute", "io"))
     moving = evidence.share(evidence.seconds("transfer", "library", "contention", "no_progress"))
     low, high = computing.ends(computing.value)

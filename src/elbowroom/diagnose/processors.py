@@ -39,7 +39,7 @@ def crowd_of(profile: Profile) -> Crowd | None:
     hosts: dict[str, list[RankFile]] = defaultdict(list)
     for rank in profile.ranks:
         hosts[rank.host].append(rank)
-    crowded: list[_Thread] = []
+    crowded: list[_ThreadUse] = []
     cores, limited = 0.0, False
     for ranks in hosts.values():
         threads, own, by_group = _of_host(ranks)
@@ -49,16 +49,16 @@ def crowd_of(profile: Profile) -> Crowd | None:
     return _crowd(crowded, cores, limited) if crowded else None
 
 
-class _Thread(NamedTuple):
+class _ThreadUse(NamedTuple):
     rank: int
     place: ThreadPlace
     helps: bool
 
 
-def _of_host(ranks: Sequence[RankFile]) -> tuple[list[_Thread], float, bool]:
+def _of_host(ranks: Sequence[RankFile]) -> tuple[list[_ThreadUse], float, bool]:
     """The crowded threads of a host, their cores, and whether a control group's limit is what is short."""
     threads = [
-        _Thread(rank.rank, place, place.thread != rank.pid)
+        _ThreadUse(rank.rank, place, place.thread != rank.pid)
         for rank in ranks
         for place in computing(rank.threads)
     ]
@@ -82,7 +82,7 @@ def _of_host(ranks: Sequence[RankFile]) -> tuple[list[_Thread], float, bool]:
     return [threads[at] for at in sorted(crowded)], len(cores), False
 
 
-def _crowd(threads: Sequence[_Thread], cores: float, limited: bool) -> Crowd:
+def _crowd(threads: Sequence[_ThreadUse], cores: float, limited: bool) -> Crowd:
     ranks = tuple(sorted({thread.rank for thread in threads}))
     helpers = tuple(sorted({thread.rank for thread in threads if thread.helps}))
     helping = competing = 0

@@ -33,14 +33,14 @@ class RankLine(msgspec.Struct, frozen=True, kw_only=True):
     spans: tuple[CallSpan, ...]
 
 
-class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+class StepTimeline(msgspec.Struct, frozen=True, kw_only=True):
     """A step of `seconds`, a row for each rank."""
 
     seconds: float
     rows: tuple[RankLine, ...]
 
 
-def median_step(profile: Profile, account: Account) -> Timeline:
+def median_step(profile: Profile, account: Account) -> StepTimeline:
     """The step whose length is nearest to the median of all; the calls of each rank in it."""
     lengths = np.diff(account.edges)
     at = int(np.abs(lengths - np.median(lengths)).argmin())
@@ -51,7 +51,7 @@ def median_step(profile: Profile, account: Account) -> Timeline:
         own = profile.events.of_rank(rank)
         inside = own.is_call & (own.end > 1e9 * begin) & (own.begin < 1e9 * end)
         rows.append(RankLine(rank=rank, spans=_spans(own.part(inside), begin, end, parts)))
-    return Timeline(seconds=end - begin, rows=tuple(rows))
+    return StepTimeline(seconds=end - begin, rows=tuple(rows))
 
 
 def _parts_of_calls(account: Account) -> dict[Any, tuple[str, str]]:

@@ -40,6 +40,12 @@ class TableChange(msgspec.Struct, frozen=True, kw_only=True):
     significant: bool = False
     better: str = "same"
 
+    @property
+    def name(self) -> str:
+        """`osu latency, size 8`."""
+        row = ", ".join(f"{name} {value}" for name, value in self.row.items())
+        return f"{self.benchmark} {self.test}{', ' if row else ''}{row}"
+
 
 class TableComparison(msgspec.Struct, frozen=True, kw_only=True):
     """What `compare --json` prints of two folders of tables. `only_a`, `only_b`: values of one alone."""
@@ -163,7 +169,7 @@ def _sentence(changes: Sequence[TableChange], at_least: float) -> str:
     largest = max(known, key=lambda one: abs(one.change or 0.0), default=None)
     if largest is None:
         return f"No ratio can be made of {len(changes)} values: they are 0 or less."
-    shown = f"{largest.column} of {name_of(largest)}, {largest.change:+.1%}"
+    shown = f"{largest.column} of {largest.name}, {largest.change:+.1%}"
     if all(one.low is None for one in changes):
         few = f"No verdict: no value is there {FEWEST} times on both sides, so a change may be noise"
         return f"{few}; the largest difference of {len(changes)} values: {shown}."
@@ -173,9 +179,3 @@ def _sentence(changes: Sequence[TableChange], at_least: float) -> str:
     worse = sum(one.better == "a" for one in significant)
     changed = f"{len(significant)} of {len(changes)} values changed"
     return f"{changed}, {worse} for the worse; the largest: {shown}."
-
-
-def name_of(one: TableChange) -> str:
-    """`osu latency, size 8`."""
-    row = ", ".join(f"{name} {value}" for name, value in one.row.items())
-    return f"{one.benchmark} {one.test}{', ' if row else ''}{row}"

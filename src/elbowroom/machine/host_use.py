@@ -31,14 +31,14 @@ class HostUse(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, str] = {}
 
 
-class CpuTimes(msgspec.Struct, frozen=True, kw_only=True):
+class HostTimes(msgspec.Struct, frozen=True, kw_only=True):
     """CPU seconds of a host since its start: of all processes, and that the hypervisor took."""
 
     busy_s: float
     stolen_s: float
 
 
-def cpu_times(root: Path = Path("/")) -> CpuTimes | None:
+def cpu_times(root: Path = Path("/")) -> HostTimes | None:
     """The times of now; None where the kernel does not give them."""
     try:
         words = (root / "proc/stat").read_text(encoding="ascii").split(None, 10)
@@ -46,7 +46,7 @@ def cpu_times(root: Path = Path("/")) -> CpuTimes | None:
     except (OSError, ValueError):
         return None
     tick = os.sysconf("SC_CLK_TCK")
-    return CpuTimes(busy_s=(user + nice + system + irq + soft) / tick, stolen_s=stolen / tick)
+    return HostTimes(busy_s=(user + nice + system + irq + soft) / tick, stolen_s=stolen / tick)
 
 
 def shared_cores(root: Path = Path("/")) -> tuple[tuple[int, ...], ...]:
@@ -80,7 +80,7 @@ def _listed(text: str) -> tuple[int, ...]:
 
 
 def host_use(
-    before: CpuTimes | None, wall_s: float, own_s: float, environment: Mapping[str, str] = os.environ
+    before: HostTimes | None, wall_s: float, own_s: float, environment: Mapping[str, str] = os.environ
 ) -> HostUse:
     """This host since `before`, `wall_s` ago, in which the program took `own_s` CPU seconds."""
     now = cpu_times()

@@ -49,7 +49,7 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
         return where if self.function is None else f"{self.function} ({where})"
 
 
-class _Frame(NamedTuple):
+class _SourceFrame(NamedTuple):
     function: str | None
     file: str | None
     line: int | None
@@ -89,9 +89,9 @@ def _is_unchanged(module: str, size: int, mtime_ns: int) -> bool:
     return path.is_file() and (status.st_size, status.st_mtime_ns) == (size, mtime_ns)
 
 
-def _frames(module: Path, addresses: Sequence[int]) -> list[_Frame]:
+def _frames(module: Path, addresses: Sequence[int]) -> list[_SourceFrame]:
     symbols = functions_at(module, addresses)
-    frames: list[_Frame] = []
+    frames: list[_SourceFrame] = []
     for symbol, inlined in zip(symbols, _inlined(module, addresses), strict=True):
         known = [one for one in inlined if one.file is not None]
         own = [one for one in known if not _OF_MPI.search(str(one.file))]
@@ -99,12 +99,12 @@ def _frames(module: Path, addresses: Sequence[int]) -> list[_Frame]:
             frame = (own or known)[0]
         else:
             # The nearest symbol, demangled: right where one covers the address.
-            frame = _Frame(inlined[0].function if inlined and symbol else symbol, None, None)
+            frame = _SourceFrame(inlined[0].function if inlined and symbol else symbol, None, None)
         frames.append(frame._replace(function=plain_name(frame.function, frame.file)))
     return frames
 
 
-def _inlined(module: Path, addresses: Sequence[int]) -> list[list[_Frame]]:
+def _inlined(module: Path, addresses: Sequence[int]) -> list[list[_SourceFrame]]:
     """Of each address the functions that are inlined there, the innermost one first; empty if not known."""
     tool = next(filter(None, map(shutil.which, _TOOLS)), None)
     if tool is None:
@@ -124,7 +124,7 @@ def _inlined(module: Path, addresses: Sequence[int]) -> list[list[_Frame]]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return [[] for _ in addresses]
-    frames: list[list[_Frame]] = []
+    frames: list[list[_SourceFrame]] = []
     name: str | None = None
     for line in done.stdout.splitlines():
         if name is None and re.fullmatch(r"0x[0-9a-f]+", line):
@@ -137,12 +137,12 @@ def _inlined(module: Path, addresses: Sequence[int]) -> list[list[_Frame]]:
     return frames if len(frames) == len(addresses) else [[] for _ in addresses]
 
 
-def _frame(name: str, where: str) -> _Frame:
+def _frame(name: str, where: str) -> _SourceFrame:
     """Of two lines of addr2line: a name, and `file:line` with a column or a comment, or `??:?`."""
     match = re.fullmatch(r"(.*?):(\d+|\?)(?::\d+)?(?: \(discriminator \d+\))?", where)
     file = match[1] if match and match[1] not in ("", "??") else None
     line = int(match[2]) if match and file and match[2] not in ("?", "0") else None
-    return _Frame(None if name in ("", "??") else name, file, line)
+    return _SourceFrame(None if name in ("", "??") else name, file, line)
 
 
 def plain_name(name: str | None, file: str | None = None) -> str | None:

@@ -9,7 +9,7 @@ import msgspec
 
 from elbowroom.diagnose.causes import Cause
 from elbowroom.diagnose.summary import LABELS, PartRow, PopShares
-from elbowroom.diagnose.timeline import Timeline
+from elbowroom.diagnose.timeline import StepTimeline
 from elbowroom.diagnose.trials import Tried
 from elbowroom.draw import svg
 from elbowroom.draw.html import asset, template
@@ -67,7 +67,7 @@ class DiagnosisPage(msgspec.Struct, frozen=True, kw_only=True):
     pop: PopShares
     causes: tuple[Cause, ...]
     tried: tuple[Tried, ...] = ()
-    timeline: Timeline | None = None
+    timeline: StepTimeline | None = None
 
 
 def render_diagnosis(page: DiagnosisPage) -> str:
@@ -158,7 +158,7 @@ def bars_svg(bars: Sequence[RankBar]) -> str:
     )
 
 
-def timeline_svg(timeline: Timeline) -> str:
+def timeline_svg(timeline: StepTimeline) -> str:
     """A row for each rank: computation, and calls in the colour of what they mostly wait for."""
     width, row = 1100, ROW if len(timeline.rows) <= FEW else SMALL
     gap = GAP if row == ROW else 1

@@ -16,7 +16,6 @@ from elbowroom.cli.console import print_wrapped, styled
 from elbowroom.cli.tables import ShownTable, most_telling, new_table, print_left_out, print_table
 from elbowroom.errors import UsageError
 from elbowroom.frames import Frame, frame
-from elbowroom.logs.comparison import name_of
 from elbowroom.quantities import number, parse_percent, plural
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
@@ -246,7 +245,7 @@ def _print_tables(compared: TableComparison, every: bool) -> None:
         change = "n/a" if one.change is None else f"{one.change:+.1%}"
         ends = "" if one.low is None else f"{one.low:+.1%}..{one.high:+.1%}"
         better = {"a": "a better", "b": "b better"}.get(one.better, "")
-        name = f"{one.column} ({one.unit}) of {name_of(one)}"
+        name = f"{one.column} ({one.unit}) of {one.name}"
         table.add_row(name, number(one.a, 4), number(one.b, 4), change, ends, better)
     print_wrapped(f"a = {compared.a}, b = {compared.b}")
     print_table(table)

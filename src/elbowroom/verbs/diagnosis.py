@@ -17,7 +17,7 @@ from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
 from elbowroom.cli.console import chatter
 from elbowroom.diagnose.account import Account, account_of
-from elbowroom.diagnose.causes import Cause, Evidence, disturbance, find_causes
+from elbowroom.diagnose.causes import Cause, StepEvidence, disturbance, find_causes
 from elbowroom.diagnose.summary import part_rows, pop_of, shares_of
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
@@ -88,7 +88,7 @@ def explain_profile(
     read = analyse_nodes(directory, curve, communication_threads=communication_threads)
     search = find_steps(read.analysis, of_all_ranks=read.inside)
     account = account_of(read.recorded, search.steps)
-    causes = find_causes(Evidence(profile=read.recorded, account=account))
+    causes = find_causes(StepEvidence(profile=read.recorded, account=account))
     try:
         profiled = steps_of_job(read, search, directory)
     except UsageError as error:

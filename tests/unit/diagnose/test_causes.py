@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from elbowroom.diagnose.account import MessageCosts
-from elbowroom.diagnose.causes import CAUSES, LEAST, Cause, Evidence, disturbance, find_causes
+from elbowroom.diagnose.causes import CAUSES, LEAST, Cause, StepEvidence, disturbance, find_causes
 from elbowroom.diagnose.processors import crowd_of, others_cores
 from elbowroom.machine.host_use import HostUse
 from elbowroom.profile import rank_file as f
@@ -52,7 +52,7 @@ def profile_of(
 
 
 def causes(profile: Profile, **account: Any) -> tuple[Cause, ...]:
-    return find_causes(Evidence(profile=profile, account=made_account(ranks=profile.size, **account)))
+    return find_causes(StepEvidence(profile=profile, account=made_account(ranks=profile.size, **account)))
 
 
 PLANTED = {
@@ -254,7 +254,7 @@ def test_steps_in_which_a_rank_is_moved_and_computes_longer_are_a_placement(tmp_
         cpu=np.cumsum(np.isin(np.arange(STEPS), moved)),
     )
     profile = msgspec.structs.replace(profile_of(tmp_path), scheduled=samples)
-    first = find_causes(Evidence(profile=profile, account=account))[0]
+    first = find_causes(StepEvidence(profile=profile, account=account))[0]
     assert first.cause == "placement"
 
 

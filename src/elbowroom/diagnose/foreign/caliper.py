@@ -48,7 +48,7 @@ def is_of(start: bytes) -> bool:
 
 def read(text: str, path: Path) -> ForeignProfile:
     """The profile in a file; UsageError with the line for what is damaged, and for a file without times."""
-    file = _File(path)
+    file = _CaliperFile(path)
     for place, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             file.add(place, line)
@@ -81,27 +81,27 @@ def read(text: str, path: Path) -> ForeignProfile:
     )
 
 
-class _Node(NamedTuple):
+class _CaliperNode(NamedTuple):
     attribute: int
     data: str
     parent: int | None
 
 
-class _Record(NamedTuple):
+class _CaliperRecord(NamedTuple):
     """Values of a record by attribute, and how deep its path is."""
 
     values: dict[str, str]
     depth: int
 
 
-class _File:
+class _CaliperFile:
     """The records of a file."""
 
     def __init__(self, path: Path) -> None:
-        self.records: list[_Record] = []
+        self.records: list[_CaliperRecord] = []
         self.globals: dict[str, str] = {}
         self.has_globals = False
-        self._nodes: dict[int, _Node] = {}
+        self._nodes: dict[int, _CaliperNode] = {}
         self._path = path
 
     def add(self, place: int, line: str) -> None:
@@ -115,7 +115,7 @@ class _File:
             kind = record.get("__rec", [""])[0]
             if kind == "node":
                 parent = record.get("parent")
-                self._nodes[int(record["id"][0])] = _Node(
+                self._nodes[int(record["id"][0])] = _CaliperNode(
                     int(record["attr"][0]), record["data"][0], int(parent[0]) if parent else None
                 )
             elif kind == "ctx":
@@ -130,7 +130,7 @@ class _File:
         except (ValueError, IndexError) as wrong:
             raise error("is not a record of numbers, and as many values as attributes") from wrong
 
-    def _expanded(self, record: dict[str, list[str]]) -> _Record:
+    def _expanded(self, record: dict[str, list[str]]) -> _CaliperRecord:
         values: dict[str, str] = {}
         depth = 0
         for reference in record.get("ref", []):
@@ -144,13 +144,13 @@ class _File:
                 number = node.parent
         for attribute, data in zip(record.get("attr", []), record.get("data", []), strict=True):
             values[self._attribute(int(attribute))[0]] = data
-        return _Record(values, depth)
+        return _CaliperRecord(values, depth)
 
     def _attribute(self, number: int) -> tuple[str, bool]:
         """Name of an attribute, and whether its values form paths."""
         if number <= HIGHEST_KNOWN:
             return f"cali.{number}", False
-        node: _Node = self._nodes[number]
+        node: _CaliperNode = self._nodes[number]
         name, nested = node.data, False
         above = node.parent
         while above is not None and above > HIGHEST_KNOWN:
@@ -180,7 +180,7 @@ def _fields(line: str) -> Iterator[tuple[str, list[str]]]:
     yield words[0], words[1:]
 
 
-class _Time(NamedTuple):
+class _CaliperTime(NamedTuple):
     """Exclusive seconds, or inclusive ones of an outermost region; `function`: of MPI."""
 
     function: str
@@ -188,7 +188,7 @@ class _Time(NamedTuple):
     seconds: float
 
 
-def _metric(file: _File, path: Path) -> str:
+def _metric(file: _CaliperFile, path: Path) -> str:
     """The attribute with the times."""
     present = {name for record in file.records for name in record.values}
     metric = next((one for one in (*EXCLUSIVE, *INCLUSIVE) if one in present), None)
@@ -198,7 +198,7 @@ def _metric(file: _File, path: Path) -> str:
     return metric
 
 
-def _times(file: _File, metric: str, path: Path) -> list[_Time]:
+def _times(file: _CaliperFile, metric: str, path: Path) -> list[_CaliperTime]:
     """The times that add up to the run: of all records if they are exclusive; else of the outermost
     regions, less the MPI functions inside, and of these.
     """
@@ -213,10 +213,10 @@ def _times(file: _File, metric: str, path: Path) -> list[_Time]:
         rank = record.values.get(RANK, "")
         known = int(rank) if rank.isdecimal() else None
         if metric in EXCLUSIVE or function or record.depth <= 1:
-            times.append(_Time(function, known, seconds))
+            times.append(_CaliperTime(function, known, seconds))
             if metric in INCLUSIVE and function and record.depth > 1:
                 # It is inside an outermost region, whose time has it, too.
-                times.append(_Time("", known, -seconds))
+                times.append(_CaliperTime("", known, -seconds))
     return times
 
 
@@ -229,7 +229,7 @@ def _without_times(path: Path, why: str) -> UsageError:
     )
 
 
-def _ranks(times: list[_Time]) -> tuple[RankTime, ...]:
+def _ranks(times: list[_CaliperTime]) -> tuple[RankTime, ...]:
     """Times of each rank, where records name ranks."""
     ranks = {one.rank for one in times if one.rank is not None}
     return tuple(
@@ -242,7 +242,7 @@ def _ranks(times: list[_Time]) -> tuple[RankTime, ...]:
     )
 
 
-def _calls(times: list[_Time]) -> tuple[CallTime, ...]:
+def _calls(times: list[_CaliperTime]) -> tuple[CallTime, ...]:
     names = {one.function for one in times if one.function}
     calls = [
         CallTime(function=name, seconds=sum(one.seconds for one in times if one.function == name))

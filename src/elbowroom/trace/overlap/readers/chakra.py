@@ -17,7 +17,7 @@ WRITTEN_BY = "execution traces of Chakra with times"
 _US = 1000
 
 
-class _Node(msgspec.Struct, frozen=True):
+class _ChakraNode(msgspec.Struct, frozen=True):
     name: str = ""
     cat: str = ""
     ts: float | None = None
@@ -29,7 +29,7 @@ class _Node(msgspec.Struct, frozen=True):
 
 
 class _Graph(msgspec.Struct, frozen=True):
-    nodes: list[_Node]
+    nodes: list[_ChakraNode]
     pid: int = 0
 
 
