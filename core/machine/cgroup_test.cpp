@@ -1,4 +1,4 @@
-#include "machine/cgroup.hpp"
+#include "base/cgroup.hpp"
 
 #include <doctest/doctest.h>
 

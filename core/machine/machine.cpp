@@ -9,8 +9,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "base/cgroup.hpp"
 #include "base/system_files.hpp"
-#include "machine/cgroup.hpp"
 
 namespace elbowroom {
 namespace {

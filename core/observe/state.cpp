@@ -13,7 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "machine/cgroup.hpp"
+#include "base/cgroup.hpp"
 #include "machine/machine.hpp"
 #include "observe/frequency.hpp"
 #include "observe/memory_bandwidth.hpp"

@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-#include "machine/cgroup.hpp"
+#include "base/cgroup.hpp"
 #include "profile/ticks.hpp"
 
 namespace elbowroom::profile {

@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from counted import c_wrapper
 from elbowroom import cli
-from elbowroom.diagnose.account import account_of
+from elbowroom.diagnose.account import PARTS, account_of
 from elbowroom.launch.mpi import Mpi
 from elbowroom.profile.profile import read_profile
 from elbowroom.profile.steps import find_edges
@@ -45,5 +46,7 @@ def test_a_planted_wait_is_in_its_part(
     account = account_of(profile, find_edges(profile))
     assert account.count > STEPS / 2
     shares = account.shares()
-    assert shares[part].value * account.step_s == pytest.approx(planted, abs=0.05 * account.step_s)
+    each = account.seconds[:, :, PARTS.index(part)]
+    obtained = np.median(each, axis=0).mean() if mode == "hidden" else each.mean()
+    assert obtained == pytest.approx(planted, abs=0.05 * account.step_s)
     assert sum(share.value for share in shares.values()) == pytest.approx(1.0, abs=1e-3)

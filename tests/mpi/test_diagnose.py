@@ -63,8 +63,11 @@ def test_bytes_are_those_that_the_program_counts_and_times_are_near(
     assert 0.0039 <= job.step.t_comp.seconds <= 1.5 * float(printed[2])
     assert job.now.cores == ranks
     assert "By the model: " in said.err
-    found = f"{STEPS - 1} steps by marks" if mode == "marks" else f"{STEPS - 2} steps by a pattern of calls"
-    assert found in said.err
+    steps, way = (STEPS - 1, "marks") if mode == "marks" else (STEPS - 2, "a pattern of calls")
+    counted = re.search(rf"^(\d+) steps by {way}", said.err, re.MULTILINE)
+    assert counted is not None
+    # Others take the cores: the first and last steps of a pattern may have computations of other lengths.
+    assert steps - 6 * (mode != "marks") <= int(counted[1]) <= steps
 
 
 def test_messages_between_emulated_nodes_are_those_of_one_node(

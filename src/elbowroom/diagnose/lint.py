@@ -221,7 +221,7 @@ def _unbound(given: _LineRequest) -> Iterator[LintFinding]:
         return
     if binding(given.line, given.ranks, given.cores) == "none" and not _pinned_to(given.line):
         default = given.line.family == "mpich" and not given.line.has("bind-to")
-        who = "MPICH binds no ranks unless it is told to" if default else "The ranks are not bound"
+        who = "MPICH binds no ranks by default" if default else "The ranks are not bound"
         yield LintFinding(
             rule="unbound",
             sentence=f"{who}: the kernel may move them from core to core, and away from their memory.",

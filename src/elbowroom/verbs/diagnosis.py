@@ -55,7 +55,7 @@ FAR = 0.25
 BUDGET = 300.0
 """Seconds for all that follows the program's first run, unless a user says otherwise."""
 QUICK_MODEL = 30.0
-"""Seconds in which a model is measured, where one is needed and none is at hand."""
+"""Seconds in which a model is measured, where one is needed and none exists."""
 DOCUMENT, PAGE = "diagnosis.json", "diagnosis.html"
 """In a diagnosis's folder: the document, the same as `diagnose --json` prints, and the page."""
 
@@ -209,7 +209,7 @@ def _advised(
     try:
         needed = known.verify is not None or diagnosis.causes[0].cause in NEEDS_MODEL
         if given is None and not needed and earlier_model(profiled.hosts, size) is None:
-            missing = "No model of this machine is at hand, and no cause needs one."
+            missing = "There is no model of this machine, and no cause needs one."
         else:
             quick = budget if known.verify is not None else min(budget, QUICK_MODEL)
             machine = model_of_machine(profiled.hosts, size, given, budget=quick, name=name, tell=tell)

@@ -56,7 +56,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     `causes`: of lost time, the largest first; `tried`: changed launch lines that were measured.
 
     `page`: its file. `job`: as in `job_file`, None where the steps send no data; `unknown`: what the
-    profile could not tell of it; `model`: None where none was at hand and none was needed (`missing` says
+    profile could not tell of it; `model`: None where none existed and none was needed (`missing` says
     why), and then there is no `advice`. It takes the computation to be bound by memory, as the model's
     kernel is, `core_bound` by the cores; `step_error`: predicted / measured present step - 1.
     `hidden_most`: the share of a step that messages hidden behind the computation save at most; None where

@@ -158,7 +158,7 @@ def test_a_model_is_measured_within_the_budget_and_continued_where_it_was_stoppe
 def test_a_diagnosis_is_complete_without_a_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No model is at hand, and the machine is too busy to measure one that a cause needs."""
+    """There is no model, and the machine is too busy to measure one that a cause needs."""
 
     def busy(*_words: object, **_options: object) -> None:
         raise NoModel("could not be measured: 60 s are too short", field="model")
@@ -168,7 +168,7 @@ def test_a_diagnosis_is_complete_without_a_model(
     profile = profile_of(tmp_path / "p")
     words = ["diagnose", "--profile", str(profile), "--cores", "2", "--job-out", "job.toml"]
     assert cli.run(words) == 0
-    assert "No model of this machine is at hand, and no cause needs one." in capsys.readouterr().out
+    assert "There is no model of this machine, and no cause needs one." in capsys.readouterr().out
     assert (tmp_path / "job.toml").exists()
     monkeypatch.setattr("elbowroom.verbs.diagnosis.NEEDS_MODEL", ("computation",))
     assert cli.run([*words, "--json"]) == 0

@@ -34,6 +34,17 @@ class TraceFile(NamedTuple):
     name: str
 
 
+def _of_pipe(path: Path) -> TraceFile:
+    """Read once, by json-events: nothing is known of it before. One with a name may never be written to."""
+    resolved = path.resolve()
+    if resolved.parent.name != "fd":
+        hint = f"read it from stdin: elbowroom trace overlap - < {path}"
+        raise UsageError("is a named pipe", field="trace", value=str(path), hint=hint)
+    # json-events has no other descriptors of this process than the standard ones.
+    number = path.name if path.name.isdecimal() else "0"
+    return TraceFile("json", Path(f"/proc/{os.getpid()}/fd/{number}"), str(path))
+
+
 def traces_in(path: Path, scratch: Path) -> list[TraceFile]:
     """The traces that a file, a folder or a tar archive holds, one for each rank; archives are unpacked into
     `scratch`. UsageError where there is none.
@@ -42,8 +53,8 @@ def traces_in(path: Path, scratch: Path) -> list[TraceFile]:
         path = Path("/dev/stdin")
     try:
         mode = path.stat().st_mode
-        if stat.S_ISFIFO(mode):  # read once, by json-events; nothing is known of it before
-            return [TraceFile("json", path, str(path))]
+        if stat.S_ISFIFO(mode):
+            return [_of_pipe(path)]
         if stat.S_ISDIR(mode):
             return _of_folder(path, str(path))
         if not stat.S_ISREG(mode):
