@@ -191,8 +191,8 @@ def _bounded(evidence: StepEvidence, seconds: Floats, loss: tuple[float, float, 
 
 def _moved(evidence: StepEvidence, compute: Floats) -> CauseFinding | None:
     """Steps in which a rank was moved between cores, against its others."""
-    samples, account = evidence.profile.scheduled, evidence.account
-    if samples is None or account.count < 3:
+    samples, account, rows = evidence.profile.scheduled, evidence.account, len(compute)
+    if samples is None or rows < 3:
         return None
     excess, moves = np.zeros_like(compute), 0
     for at, rank in enumerate(account.ranks):
@@ -200,8 +200,8 @@ def _moved(evidence: StepEvidence, compute: Floats) -> CauseFinding | None:
         step = np.searchsorted(account.edges, samples.end[own] / 1e9, side="right") - 1
         changed = np.flatnonzero(np.diff(samples.cpu[own], prepend=samples.cpu[own][:1]) != 0)
         steps = np.unique(step[changed])
-        steps = steps[(steps >= 0) & (steps < account.count)]
-        if not 0 < len(steps) < account.count:
+        steps = steps[(steps >= 0) & (steps < rows)]
+        if not 0 < len(steps) < rows:
             continue
         usual = np.median(np.delete(compute[:, at], steps))
         excess[steps, at] = np.maximum(compute[steps, at] - usual, 0.0)

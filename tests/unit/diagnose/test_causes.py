@@ -238,20 +238,25 @@ def test_siblings_of_one_core_are_a_placement_while_other_cores_are_free(tmp_pat
     assert causes(profile_of(tmp_path / "b", threads=threads, use=apart))[0].cause == "computation"
 
 
-def test_steps_in_which_a_rank_is_moved_and_computes_longer_are_a_placement(tmp_path: Path) -> None:
+@pytest.mark.parametrize("steps_per_row", [1, 3])
+def test_steps_in_which_a_rank_is_moved_and_computes_longer_are_a_placement(
+    steps_per_row: int, tmp_path: Path
+) -> None:
     account = made_account(shares={"late_ranks": 0.0})
     seconds = account.seconds.copy()
     moved = np.arange(0, STEPS, 4)
     seconds[moved, 0, 0] += STEP_S
-    account = msgspec.structs.replace(account, seconds=seconds)
+    count = STEPS * steps_per_row
+    account = msgspec.structs.replace(account, seconds=seconds, count=count, steps_per_row=steps_per_row)
+    # The last sample, with another move, is behind the last step.
     samples = SchedulerSamples(
-        rank=np.zeros(STEPS, dtype=np.int64),
-        thread=np.zeros(STEPS, dtype=np.int64),
-        begin=np.round(account.edges[:-1] * 1e9).astype(np.int64),
-        end=np.round(account.edges[:-1] * 1e9).astype(np.int64) + MS,
-        cpu_ns=np.full(STEPS, MS),
-        waited_ns=np.zeros(STEPS, dtype=np.int64),
-        cpu=np.cumsum(np.isin(np.arange(STEPS), moved)),
+        rank=np.zeros(STEPS + 1, dtype=np.int64),
+        thread=np.zeros(STEPS + 1, dtype=np.int64),
+        begin=np.round(account.edges * 1e9).astype(np.int64),
+        end=np.round(account.edges * 1e9).astype(np.int64) + MS,
+        cpu_ns=np.full(STEPS + 1, MS),
+        waited_ns=np.zeros(STEPS + 1, dtype=np.int64),
+        cpu=np.cumsum(np.isin(np.arange(STEPS + 1), [*moved, STEPS])),
     )
     profile = msgspec.structs.replace(profile_of(tmp_path), scheduled=samples)
     first = find_causes(StepEvidence(profile=profile, account=account))[0]
