@@ -14,6 +14,8 @@
 #include <memory>
 #include <utility>
 
+#include "descriptor.hpp"
+
 namespace elbowroom::guard {
 namespace {
 
@@ -23,22 +25,6 @@ constexpr const char* kPrefix = "elbow-guard-";
 [[noreturn]] void refuse(int code, const std::string& path, const std::string& what) {
   throw Refusal(code, path + ": " + what);
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) {
-      close(number_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 // 0, or the errno of why not.
 int write_board(int file, std::uint32_t ranks) {

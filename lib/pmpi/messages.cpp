@@ -142,8 +142,8 @@ void withdraw(const Operation& operation) {
 
 namespace {
 
-// A request that is not followed may have the handle of an operation whose end another thread is about to tell. The call that
-// completes the request must not find that operation.
+// A request that is not followed (of no communication, to nobody, over a communicator that is not told) may have the handle of
+// an operation whose end another thread is about to tell. The call that completes the request must not find that operation.
 void cover(const Request& request, bool persistent) {
   if (!threaded()) {
     return;
@@ -153,6 +153,7 @@ void cover(const Request& request, bool persistent) {
       Operations::Entry& entry = books.operations.make();
       entry.operation.kind = Operation::other;
       entry.operation.persistent = persistent;
+      entry.operation.active = false;  // nothing is told of it
       books.operations.add(entry, key_of(request.handle), request.fortran);
     }
   });

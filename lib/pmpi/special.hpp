@@ -92,6 +92,12 @@ class RequestMaking : public Call {
   Operations::Entry* operation_ = nullptr;
 };
 
+// MPI_Grequest_start, MPI_File_iread and others: a request of no communication.
+class OtherRequestMaking : public RequestMaking {
+ public:
+  explicit OtherRequestMaking(int number) : RequestMaking(number) {}
+};
+
 // MPI_Irecv.
 class ReceivePosting : public RequestMaking {
  public:

@@ -174,12 +174,20 @@ _OTHERS = {
     "Comm_disconnect": Special("CommunicatorFreeing", ">1"),
 }
 
+_OTHER_REQUESTS = {
+    "Grequest_start": ">5",
+    **{f"File_{way}{end}": ">5" for way in ("iread", "iwrite") for end in ("", "_all", "_shared")},
+    **{f"File_{way}_at{end}": ">6" for way in ("iread", "iwrite") for end in ("", "_all")},
+}
+"""Requests of no communication, which have the handles of others that are complete."""
+
 SPECIAL: dict[str, Special] = {
     **_POINT_TO_POINT,
     **_COMPLETIONS,
     **_collectives(),
     **{name: Special("Accessing", before) for name, before in _MEMORY.items()},
     **{name: Special("Accessing", *words) for name, words in _REQUESTED.items()},
+    **{name: Special("OtherRequestMaking", "", after) for name, after in _OTHER_REQUESTS.items()},
     **_OTHERS,
 }
 """By the name without MPI_ and without _c."""

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/cgroup.hpp"
+#include "descriptor.hpp"
 #include "profile/ticks.hpp"
 
 namespace elbowroom::profile {
@@ -21,21 +22,7 @@ namespace {
 
 constexpr std::uint64_t kGrowth = 256 << 10;  // bytes: 8,192 records
 
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : number_(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0644)) {}
-  ~Descriptor() {
-    if (number_ >= 0) {
-      close(number_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
+int open_file(const std::string& path, int flags) { return open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0644); }
 
 // Where a file system cannot reserve space, zeros do.
 int write_zeros(int file, std::uint64_t from, std::uint64_t to) {
@@ -80,7 +67,7 @@ void copy_text(char (&to)[size], const char* text) {
 
 ProfileFile::ProfileFile(const elbow_profile_settings& settings)
     : path_(std::filesystem::absolute(settings.path)), places_(places_for(settings)) {
-  const Descriptor file(path_, O_RDWR | O_CREAT | O_EXCL);
+  const Descriptor file(open_file(path_, O_RDWR | O_CREAT | O_EXCL));
   if (file.number() < 0) {
     refuse(errno, path_);
   }
@@ -114,7 +101,7 @@ bool ProfileFile::take_more(std::uint64_t from, std::uint64_t to) const {
     return false;
   }
 #endif
-  const Descriptor file(path_, O_RDWR);
+  const Descriptor file(open_file(path_, O_RDWR));
   struct stat status {};
   const bool is_own =
       file.number() >= 0 && fstat(file.number(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
