@@ -139,6 +139,10 @@ def _too_many(given: _LineRequest) -> Iterator[LintFinding]:
         yield LintFinding(rule="too-many", sentence=f"{sentence}.", line=repaired.typed())
     elif given.line.family.startswith("openmpi"):
         repaired = unbound(given.line).having("--bind-to", "none").having_mca("mpi_yield_when_idle", "1")
+        if "oversubscribe" not in given.line.typed().lower():
+            sentence += ", and Open MPI refuses more ranks than slots unless it may oversubscribe"
+            mapping = repaired.value("map-by") or ""
+            repaired = repaired.having("--map-by", f"{mapping}:OVERSUBSCRIBE")
         sentence += "; fewer ranks, or ranks that give up their core while they wait"
         yield LintFinding(rule="too-many", sentence=f"{sentence}.", line=repaired.typed())
     else:

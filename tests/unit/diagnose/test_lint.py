@@ -30,6 +30,9 @@ def linted(
     ("text", "mpi", "env", "rule", "line"),
     [
         ("mpirun -n 8 ./a", OPENMPI, {}, "too-many", "--mca mpi_yield_when_idle 1"),
+        ("mpirun -n 8 ./a", OPENMPI, {}, "too-many", "--map-by :OVERSUBSCRIBE"),
+        ("mpirun -n 8 --map-by ppr:8:node ./a", OPENMPI, {}, "too-many", "ppr:8:node:OVERSUBSCRIBE"),
+        ("mpirun -n 8 --oversubscribe ./a", OPENMPI, {}, "too-many", "-n 8 --oversubscribe --bind-to none"),
         ("mpirun -n 2 -x OMP_NUM_THREADS=4 ./a", OPENMPI, {}, "too-many", "-x OMP_NUM_THREADS=2"),
         ("mpirun -n 2 ./a", OPENMPI, {"OMP_NUM_THREADS": "2"}, "threads-share-core", "--map-by slot:PE=2"),
         ("mpiexec -n 2 ./a", MPICH, {}, "unbound", "mpiexec -n 2 -bind-to core ./a"),
