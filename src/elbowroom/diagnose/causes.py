@@ -424,6 +424,7 @@ def find_causes(evidence: StepEvidence) -> tuple[Cause, ...]:
 def _computation(evidence: StepEvidence) -> Cause:
     computing = evidence.share(evidence.seconds("compute", "io"))
     moving = evidence.share(evidence.seconds("transfer", "library", "contention", "no_progress"))
+    unknown = evidence.share(evidence.seconds("not_explained"))
     low, high = computing.ends(computing.value)
     sentence = f"Communication is not the problem: ranks compute {percent(computing.value)} of a step."
     if moving.value >= 2 * LEAST:
@@ -431,6 +432,12 @@ def _computation(evidence: StepEvidence) -> Cause:
             f"No fault was found: ranks compute {percent(computing.value)} of a step, and messages take "
             f"{percent(moving.value)} at their usual speed."
         )
+    if unknown.value >= LEAST:
+        most = max(
+            evidence.account.sites, key=lambda site: site.seconds.get("not_explained", 0.0), default=None
+        )
+        where = "" if most is None else f", most of it in {most.call}"
+        sentence = f"No fault was found, but {percent(unknown.value)} of a step is not explained{where}."
     waits = evidence.share(waits_for_cores(evidence)).value
     evidence_ = f"No cause takes {percent(LEAST, digits=0)} of a step."
     if waits >= LEAST:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -187,7 +188,10 @@ def _add_others(
     parts.add("io", at, np.where(file, length, 0))
     # A probe that blocks waits for a message that is not sent yet: its receive follows.
     probes = np.array([name in _PROBES for name in names] or [False])[calls.name[at]]
-    base = np.where(posts | waiting | probes, np.minimum(length, SHORT_NS), np.where(file, 0, length))
+    # For whom it waits is not recorded.
+    windows = np.array([_WINDOW_WAIT.match(name) is not None for name in names] or [False])[calls.name[at]]
+    brief = posts | waiting | probes | windows
+    base = np.where(brief, np.minimum(length, SHORT_NS), np.where(file, 0, length))
     rest = np.where(file, 0, length - base)
     parts.add("library", at, base)
     waited = np.minimum(rest, no_core[at])
@@ -199,6 +203,7 @@ def _add_others(
 
 
 _PROBES = ("MPI_Probe", "MPI_Mprobe")
+_WINDOW_WAIT = re.compile(r"MPI_Win_(lock|unlock|flush|fence|start|complete|wait)")
 
 
 def _posts_data(name: str) -> bool:

@@ -170,6 +170,17 @@ def test_a_planted_time_is_in_its_part(name: str, tmp_path: Path) -> None:
     assert account.shares()["not_explained"].value < 0.02
 
 
+def test_a_wait_for_a_window_is_not_explained(tmp_path: Path) -> None:
+    made = MadeSteps(2)
+    for _ in range(STEPS):
+        made.compute(0, COMPUTED)
+        made.compute(1, COMPUTED + 5 * MS)
+        made.call(0, made.time[1], 1, -1, "MPI_Win_lock", f.OTHER)
+        made.allreduce()
+        made.step()
+    assert_part(made.account(tmp_path), "not_explained", 2.5 * MS)
+
+
 @pytest.mark.parametrize("first", ["late_ranks", "collective_wait", "no_progress"])
 @pytest.mark.parametrize("second", ["late_ranks (receiver)", "collective_wait", "no_progress", "compute"])
 def test_two_planted_times_are_in_their_parts(first: str, second: str, tmp_path: Path) -> None:

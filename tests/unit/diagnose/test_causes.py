@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from elbowroom.diagnose.account import MessageCosts
+from elbowroom.diagnose.account import MessageCosts, SiteAccount
 from elbowroom.diagnose.causes import CAUSES, LEAST, Cause, StepEvidence, disturbance, find_causes
 from elbowroom.diagnose.processors import crowd_of, others_cores
 from elbowroom.machine.host_use import HostUse
@@ -108,6 +108,14 @@ def test_ranks_that_wait_for_one_without_a_core_are_not_said_to_wait_for_a_late_
     found = causes(profile, of_ranks=of_ranks)
     assert [cause.cause for cause in found] == ["shared-core"]
     assert found[0].share == pytest.approx(0.4, abs=0.01)
+
+
+def test_where_much_is_not_explained_the_answer_says_so_and_names_the_call(tmp_path: Path) -> None:
+    site = SiteAccount(call="MPI_Win_lock", seconds={"not_explained": 0.3 * STEP_S}, calls=2.0)
+    account = made_account(shares={"not_explained": 0.3}, sites=(site,))
+    (only,) = find_causes(StepEvidence(profile=profile_of(tmp_path), account=account))
+    assert only.cause == "computation"
+    assert "30 % of a step is not explained, most of it in MPI_Win_lock" in only.sentence
 
 
 def test_ranks_that_lack_a_core_in_turn_are_not_late_and_one_that_computes_longer_is(tmp_path: Path) -> None:
