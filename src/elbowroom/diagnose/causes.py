@@ -38,6 +38,8 @@ REMOTE_LOSS = (0.0, 0.25, 0.5)
 """Likewise, of memory of another NUMA node."""
 EAGER_GAIN = 0.5
 """About this part of the time of messages just above the eager limit is the handshake."""
+SHORTEST = 0.1
+"""Seconds of steps below which no cause is named: start-up and other processes are most of that time."""
 PERSISTENT = 0.6
 """One rank is late if it causes this part of the waits; else who is late changes."""
 BUSY = 0.25
@@ -398,7 +400,8 @@ def find_causes(evidence: StepEvidence) -> tuple[Cause, ...]:
     there is none.
     """
     faults = []
-    for test in CAUSES:
+    account = evidence.account
+    for test in CAUSES if account.count * account.step_s >= SHORTEST else ():
         finding = test.find(evidence)
         if finding is None:
             continue
@@ -423,36 +426,40 @@ def find_causes(evidence: StepEvidence) -> tuple[Cause, ...]:
 
 def _computation(evidence: StepEvidence) -> Cause:
     computing = evidence.share(evidence.seconds("compute", "io"))
-    moving = evidence.share(evidence.seconds("transfer", "library", "contention", "no_progress"))
-    unknown = evidence.share(evidence.seconds("not_explained"))
-    low, high = computing.ends(computing.value)
-    sentence = f"Communication is not the problem: ranks compute {percent(computing.value)} of a step."
-    if moving.value >= 2 * LEAST:
-        sentence = (
-            f"No fault was found: ranks compute {percent(computing.value)} of a step, and messages take "
-            f"{percent(moving.value)} at their usual speed."
-        )
-    if unknown.value >= LEAST:
-        most = max(
-            evidence.account.sites, key=lambda site: site.seconds.get("not_explained", 0.0), default=None
-        )
-        where = "" if most is None else f", most of it in {most.call}"
-        sentence = f"No fault was found, but {percent(unknown.value)} of a step is not explained{where}."
     waits = evidence.share(waits_for_cores(evidence)).value
-    evidence_ = f"No cause takes {percent(LEAST, digits=0)} of a step."
+    low, high = computing.ends(computing.value)
+    shown = f"No cause takes {percent(LEAST, digits=0)} of a step."
     if waits >= LEAST:
-        evidence_ += f" Waits for cores that other processes have take {percent(waits)} of it."
-    if waits >= computing.value:
-        sentence = f"No fault of the program was found: other processes take {percent(waits)} of a step."
-        evidence_ += " Repeat it on a quiet machine."
+        shown += f" Waits for cores that other processes have take {percent(waits)} of it."
     return Cause(
         cause="computation",
         share=computing.value,
         low=low,
         high=high,
-        sentence=sentence,
-        evidence=evidence_,
+        sentence=_without_fault(evidence, computing.value, waits),
+        evidence=shown,
     )
+
+
+def _without_fault(evidence: StepEvidence, computing: float, waits: float) -> str:
+    """What is said where no cause is: from what hides causes to what rules them out."""
+    account = evidence.account
+    lasted = account.count * account.step_s
+    if lasted < SHORTEST:
+        return f"Cannot say: the steps took {short_time(lasted)} in all, too short for a cause; run more."
+    if waits >= computing:
+        other = f"other processes take {percent(waits)} of a step"
+        return f"No fault of the program was found: {other}. Repeat it on a quiet machine."
+    unknown = evidence.share(evidence.seconds("not_explained")).value
+    if unknown >= LEAST:
+        most = max(account.sites, key=lambda site: site.seconds.get("not_explained", 0.0), default=None)
+        where = "" if most is None else f", most of it in {most.call}"
+        return f"No fault was found, but {percent(unknown)} of a step is not explained{where}."
+    moving = evidence.share(evidence.seconds("transfer", "library", "contention", "no_progress")).value
+    if moving >= 2 * LEAST:
+        computed = f"ranks compute {percent(computing)} of a step"
+        return f"No fault was found: {computed}, and messages take {percent(moving)} at their usual speed."
+    return f"Communication is not the problem: ranks compute {percent(computing)} of a step."
 
 
 def disturbance(profile: Profile) -> str:
