@@ -1,0 +1,118 @@
+"""What a guard acts on: a lever, the program that is guarded, and what a lever may use.
+
+A lever is a file in `levers/` that declares an instance of `Lever` as LEVER, or an entry point of the group
+`elbowroom.levers`. Its settings are words. Two of them every lever has: AS_IT_IS, under which it does not
+act, and PLACEBO, under which it does everything that it does when it acts, and writes what it reads.
+
+A lever inside the ranks (a preloaded library, a scheduling policy, our own libraries) reads the number of
+its setting on the board (`elbow_guard_setting(guard, NUMBER)`: 0 as it is, 1 placebo, 2 the first of
+`settings` ...); the first rank writes it exactly at the begin of a step. A lever outside of them (a control
+group, another job) is switched by `set`, between two steps, and changes the system through the keeper alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from elbowroom.guard.board import Board
+from elbowroom.guard.experiment import AS_IT_IS
+from elbowroom.guard.keeper import Keeper
+
+PLACEBO = "placebo"
+"""The setting under which a lever writes what it reads."""
+
+
+class GuardedProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """The program before it starts: its `words`, the first program of it that is linked with each library
+    that has an adapter (`libraries`: mpi, starpu, omp), the environment of the guard, and the levers that the
+    user named (`named`; None: those that are there).
+    """
+
+    words: tuple[str, ...]
+    libraries: Mapping[str, str]
+    env: Mapping[str, str]
+    named: tuple[str, ...] | None = None
+
+
+class LeverAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """What a lever may use while the `program` runs: the `board` of this node, the `keeper` of what is
+    changed outside of the program, and the processes of the ranks on this node.
+    """
+
+    program: GuardedProgram
+    board: Board
+    keeper: Keeper
+    processes: tuple[int, ...]
+
+
+class LeverReading(msgspec.Struct, frozen=True, kw_only=True):
+    """What a `setting` requested (in a document: `asked`), what was `got`, and whether that is close enough
+    to use the lever.
+    """
+
+    setting: str
+    requested: str = msgspec.field(name="asked")
+    got: str
+    works: bool
+
+
+class Lever:
+    """A lever of a guard. Errors: MachineError where it cannot act (any more); the guard then says so, leaves
+    the program alone and goes on without it.
+    """
+
+    name: ClassVar[str]
+    """As in `--levers NAME`."""
+    number: ClassVar[int]
+    """Its place among the settings of the board; each lever has its own (README.md lists them)."""
+    inside: ClassVar[bool] = True
+    """Whether it is switched by the board inside the ranks; else `set` does it."""
+    only_named: ClassVar[bool] = False
+    """Whether it is used only where the user names it, because it may change the results of the program."""
+
+    def missing(self, program: GuardedProgram) -> str | None:
+        """Why it cannot be used with this program on this machine, as a sentence; None where it can."""
+        raise NotImplementedError
+
+    def settings(self, program: GuardedProgram) -> tuple[str, ...]:
+        """The settings that are worth an experiment, at least one, without AS_IT_IS and PLACEBO."""
+        raise NotImplementedError
+
+    def environment(self, program: GuardedProgram) -> Mapping[str, str]:
+        """What the program's processes need in their environment from the start; they act as without it until
+        the first setting.
+        """
+        return {}
+
+    def preloads(self, program: GuardedProgram) -> tuple[Path, ...]:
+        """Libraries that are preloaded into the program's processes."""
+        return ()
+
+    def set(self, setting: str, access: LeverAccess) -> None:
+        """Acts with this setting from now on; of a lever `inside`, by the board."""
+        access.board.set(self.number, self.value(setting, access.program))
+
+    def value(self, setting: str, program: GuardedProgram) -> int:
+        """The number of a setting on the board. ValueError for one that the lever does not have."""
+        return (AS_IT_IS, PLACEBO, *self.settings(program)).index(setting)
+
+    def read(self, access: LeverAccess) -> str:
+        """What is in effect now, measured and not remembered, in the words of `settings` where it is one of
+        them.
+        """
+        raise NotImplementedError
+
+    def calibrate(self, setting: str, access: LeverAccess) -> LeverReading:
+        """Asked against got, before the setting is used: sets it, reads it, and leaves it as it was. A lever
+        whose effect takes time or has a tolerance has a `calibrate` of its own.
+        """
+        try:
+            self.set(setting, access)
+            got = self.read(access)
+        finally:
+            self.set(AS_IT_IS, access)
+        return LeverReading(setting=setting, requested=setting, got=got, works=got == setting)
