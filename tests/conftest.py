@@ -106,9 +106,20 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
     """With several workers, a test with the mark `alone` waits until no other test runs."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return (yield)
-    folder = item.config._tmp_path_factory.getbasetemp().parent  # type: ignore[attr-defined]
-    with turns.turn(folder, alone=item.get_closest_marker("alone") is not None):
+    with turns.turn(_folder_of_turns(item), alone=item.get_closest_marker("alone") is not None):
         return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test that is run again, as it failed beside others (`--reruns`), runs alone."""
+    if "PYTEST_XDIST_WORKER" in os.environ and getattr(item, "execution_count", 1) > 1:
+        turns.wait_until_alone(_folder_of_turns(item))
+
+
+def _folder_of_turns(item: pytest.Item) -> Path:
+    folder: Path = item.config._tmp_path_factory.getbasetemp().parent  # type: ignore[attr-defined]
+    return folder
 
 
 def _group(item: pytest.Item) -> str:

@@ -25,6 +25,17 @@ def turn(folder: Path, *, alone: bool) -> Iterator[None]:
         fcntl.flock(room, fcntl.LOCK_UN)
 
 
+def wait_until_alone(folder: Path) -> None:
+    """Until the turn that is held ends, no other test runs. It is given up first: two tests that each waited
+    for the other one would wait for ever.
+    """
+    gate, room = _locks(folder)
+    fcntl.flock(room, fcntl.LOCK_UN)
+    fcntl.flock(gate, fcntl.LOCK_EX)
+    fcntl.flock(room, fcntl.LOCK_EX)
+    fcntl.flock(gate, fcntl.LOCK_UN)
+
+
 @cache
 def _locks(folder: Path) -> tuple[int, int]:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC

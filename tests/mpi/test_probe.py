@@ -122,12 +122,23 @@ def request(**changes: Any) -> Record:
 
 def sound(phase: Record) -> bool:
     """True unless a rule was broken. On a busy machine a computing thread may not run at all during a short
-    window, which is told as `too_short`.
+    window, flagged as `too_short`.
     """
     return phase["status"] in {"ok", "not_stable"} or set(phase["flags"]) & VOIDING == {"too_short"}
 
 
 VOIDING = {"too_short", "not_overlapped", "validation_failed", "wrong_node"}
+
+
+def ask_until_sound(probe: Probe, **changes: Any) -> Record:
+    """The first answer whose phases are all sound, or the third: on a busy machine a computing thread may not
+    run at both ends of a short window, flagged as `not_overlapped`.
+    """
+    for _ in range(3):
+        answer = probe.ask(**changes)
+        if all(sound(phase) for phase in answer.get("phases", ())):
+            break
+    return answer
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +221,7 @@ def test_a_transport_over_tcp_is_told_as_such(
 
 
 def test_a_whole_repetition_has_every_phase_with_its_sides(probe: Probe) -> None:
-    answer = probe.ask(sequence=["A", "B", "AB", "AB", "B", "A", "S"])
+    answer = ask_until_sound(probe, sequence=["A", "B", "AB", "AB", "B", "A", "S"])
     assert answer["record"] == "repetition"
     assert (answer["point"], answer["repetition"]) == ("a point", 1)
     assert [phase["phase"] for phase in answer["phases"]] == ["A", "B", "AB", "AB", "B", "A", "S"]
@@ -257,10 +268,10 @@ def test_a_latency_is_half_the_round_trip_in_microseconds(probe: Probe) -> None:
 @pytest.mark.parametrize("pattern", ["pingpong", "receive", "bidirectional", "ring"])
 @pytest.mark.parametrize("size", [1, 4, 1001, 70001, 4 << 20])
 def test_every_pattern_delivers_valid_messages(probe: Probe, pattern: str, size: int) -> None:
-    answer = probe.ask(sequence=["B", "AB"], pattern=pattern, size=size)
+    answer = ask_until_sound(probe, sequence=["B", "AB"], pattern=pattern, size=size)
     assert answer["record"] == "repetition", answer
     assert answer["validated"] is True
-    assert all(sound(phase) for phase in answer["phases"])
+    assert [phase for phase in answer["phases"] if not sound(phase)] == []
     assert all(phase["comm"]["value"] > 0 for phase in answer["phases"])
 
 
