@@ -147,7 +147,7 @@ def _full(counted: Sequence[float], advised: int) -> str:
 
 
 def _differences(advised: Predicted, other: Predicted) -> str:
-    """The differences: what communication and computation keep together, or their bandwidths alone."""
+    """The differences: what communication and computation lose together, or their bandwidths alone."""
     parts = []
     if advised.setup.overlap and other.setup.overlap:
         for side, mine, its in (
@@ -155,7 +155,9 @@ def _differences(advised: Predicted, other: Predicted) -> str:
             ("computation", advised.l_comp, other.l_comp),
         ):
             if abs(1 / mine - 1 / its) > ALIKE:
-                parts.append(f"{side} keeps {1 / mine:.2f} instead of {1 / its:.2f}")
+                parts.append(
+                    f"{side} loses {1 - 1 / mine:.0%} instead of {1 - 1 / its:.0%}".replace("%", " %")
+                )
     for side, k in (("computation", 0), ("communication", 1)):
         mine, its = advised.streams[k], other.streams[k]
         if abs(mine / its - 1) > ALIKE:

@@ -1,10 +1,11 @@
-"""An explanation in words: shares, what keeps what, where data are."""
+"""An explanation in words: losses, their shares, where data are."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from elbowroom import quantities
 from elbowroom.explain.explanation import (
     SIDE_NAMES,
     ChainStep,
@@ -13,7 +14,7 @@ from elbowroom.explain.explanation import (
     SideLoss,
     Source,
 )
-from elbowroom.quantities import format_cores, format_size, plural, with_span
+from elbowroom.quantities import format_cores, format_size, percent_span, plural
 from elbowroom.stats.interval import Kept
 
 REGIMES = {
@@ -22,26 +23,30 @@ REGIMES = {
     "computation only": "Neither blue nor red: only the computation loses, and the bandwidth is saturated",
     "communication only": "Neither blue nor red: only the communication loses",
     "neither": "Neither blue nor red: neither side loses more than 5 %",
-    "undecided": "Blue or red is undecided: a side keeps less than 0.95, but its interval includes 1",
+    "undecided": "Blue or red is undecided: a side loses more than 5 %, but its interval includes 0",
 }
 
 
-def kept_text(kept: Kept) -> str:
-    """`0.64 (0.62 to 0.66)`."""
-    return f"{kept.value:.2f} ({kept.text()})"
+def lost(kept: Kept) -> Kept:
+    """What is missing of all."""
+    return _each_end(kept, lambda share: 1 - share)
 
 
-def span_text(kept: Kept) -> str:
-    """The same between other brackets: `0.64, 0.62 to 0.66`."""
-    return f"{kept.value:.2f}, {kept.text()}"
+def gained(kept: Kept) -> Kept:
+    """What is kept beyond all."""
+    return _each_end(kept, lambda share: share - 1)
+
+
+def _each_end(kept: Kept, change: Callable[[float], float]) -> Kept:
+    low, high = sorted(change(end) for end in kept.bounds) if kept.bounds else (None, None)
+    return Kept(value=change(kept.value), low=low, high=high)
 
 
 def percent(share: Kept) -> str:
     """`98 % (95 to 101 %)`; below 0 for a gain."""
     if share.bounds is None:
-        return f"{100 * share.value:.0f} % (no interval)"
-    low, high = share.bounds
-    return with_span(f"{100 * share.value:.0f} %", f"{100 * low:.0f}", f"{100 * high:.0f} %")
+        return f"{quantities.percent(share.value, digits=0)} (no interval)"
+    return percent_span(share.value, *share.bounds)
 
 
 def cores_text(n: int) -> str:
@@ -91,12 +96,12 @@ def title(case: ExplainedPoint) -> str:
 
 
 def summary(case: ExplainedPoint) -> str:
-    """What both sides keep, and the regime."""
+    """What both sides lose, and the regime."""
     sides = []
     for split in case.splits:
-        verb = "does not lose significantly: it keeps" if split.decided == "undecided" else "keeps"
+        verb = "does not lose significantly:" if split.decided == "undecided" else "loses"
         what = f"{case.metric} of the communication" if split.side == "comm" else "computation"
-        sides.append(f"the {what} {verb} {kept_text(split.kept)}")
+        sides.append(f"the {what} {verb} {percent(lost(split.kept))}")
     text = f"For {head(case)}: {', '.join(sides)}."
     if case.regime is None or case.traffic is None or case.highest is None:
         return text
@@ -105,8 +110,8 @@ def summary(case: ExplainedPoint) -> str:
 
 
 def largest(case: ExplainedPoint, split: SideLoss) -> str:
-    """The side of the point that loses most, with what it keeps."""
-    return f"The {SIDE_NAMES[split.side]} loses most with {head(case)}: it keeps {kept_text(split.kept)}"
+    """The side of the point that loses most, and how much."""
+    return f"The {SIDE_NAMES[split.side]} loses most with {head(case)}: {percent(lost(split.kept))}"
 
 
 def regimes(cases: Sequence[ExplainedPoint]) -> str:
@@ -124,12 +129,13 @@ def takes(split: SideLoss, step: ChainStep) -> str:
     """The loss of one side in one step."""
     side = SIDE_NAMES[split.side]
     if step.decided == "undecided":
-        return f"undecided for the {side} (keeps {span_text(step.kept)})"
+        return f"undecided for the {side}, a loss of {percent(lost(step.kept))}"
     if step.share is None:
-        verb = "loses" if step.decided == "loses" else "gains"
         why = "" if split.decided == "loses" else ", but its total loss is not significant"
-        return f"the {side} {verb} (keeps {span_text(step.kept)}){why}"
-    return f"{percent(step.share)} of the {side}'s loss (keeps {span_text(step.kept)})"
+        if step.decided == "loses":
+            return f"the {side} loses {percent(lost(step.kept))}{why}"
+        return f"the {side} gains {percent(gained(step.kept))}{why}"
+    return f"{percent(step.share)} of the {side}'s loss, by itself {percent(lost(step.kept))}"
 
 
 def contrast_text(case: ExplainedPoint, step: ChainStep, kernels: Mapping[str, str]) -> str:
@@ -167,9 +173,9 @@ def added_text(contrast: Contrast) -> str:
         more, size = contrast.added, format_size(contrast.size)
         span = f"{more.value:.3g} {more.unit} ({more.text('.3g')})"
         text = f"messages of {size} through StarPU take {span} longer than through MPI"
-        return f"{text} (the latency keeps {span_text(contrast.kept)})"
+        return f"{text}, a loss of {percent(lost(contrast.kept))}"
     side = SIDE_NAMES[contrast.side]
-    return f"{at}: the {side} keeps {kept_text(contrast.kept)} of what it keeps {contrast.control}"
+    return f"{at}: the {side} loses {percent(lost(contrast.kept))} of its speed {contrast.control}"
 
 
 def command(case: ExplainedPoint, machine: str, *, virtual: bool) -> str:

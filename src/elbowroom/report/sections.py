@@ -88,8 +88,12 @@ def _standing(spot: Spot) -> str:
     where = f"{spot.name}: {cores} beside messages of {format_size(spot.size)}: {spot.loses}"
     if not spot.setup.overlap:
         return f"{where}."
-    comm, comp = (_kept(kept) for kept in (spot.kept_comm, spot.kept_comp))
-    return f"{where}; communication keeps {comm}, computation {comp}."
+    comm, comp = (_lost(kept) for kept in (spot.kept_comm, spot.kept_comp))
+    return f"{where}; communication loses {comm}, computation {comp}."
+
+
+def _lost(kept: Interval) -> str:
+    return quantities.percent_span(1 - kept.value, 1 - kept.high, 1 - kept.low)
 
 
 def _kept(interval: Interval) -> str:

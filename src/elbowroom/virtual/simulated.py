@@ -157,8 +157,8 @@ def who(onset: LossOnset, curve: SimulatedCurve) -> str:
         row = next(row for row in curve.rows if row.n == onset.comp_from)
         worse = "computation" if row.comp_kept < row.comm_kept else "communication"
         return (
-            f"both from {plural(row.n, 'core')} on, {worse} more of it (computation keeps "
-            f"{row.comp_kept:.2f}, communication {row.comm_kept:.2f} there)"
+            f"both from {plural(row.n, 'core')} on, {worse} more of it (computation loses "
+            f"{100 * (1 - row.comp_kept):.0f} %, communication {100 * (1 - row.comm_kept):.0f} % there)"
         )
     other = "communication" if onset.first == "computation" else "computation"
     later = onset.comm_from if onset.first == "computation" else onset.comp_from

@@ -60,7 +60,7 @@ def test_fewer_cores_are_advised_where_all_of_them_leave_communication_too_littl
     assert found.now.l_comm > found.advised.l_comm + 0.05
     assert found.sentence.startswith("Change cores: ")
     assert "instead of 18 computing cores: " in choice(found, "cores").reason
-    assert "communication keeps" in choice(found, "cores").reason
+    assert "communication loses" in choice(found, "cores").reason
 
 
 def test_advice_with_the_keys_of_the_first_release_is_read(henri: Document, tmp_path: Path) -> None:

@@ -249,8 +249,8 @@ def test_polling_workers_are_set_against_paused_ones() -> None:
     assert all(item.kept.value == pytest.approx(0.8, abs=0.01) for item in polling)
     text = told(explanation, "polling").text
     assert "workers that poll (backoff" in text
-    assert "the communication keeps 0.80" in text
-    assert text.endswith("of what it keeps beside paused workers (the largest loss of 2).")
+    assert "the communication loses 20 %" in text
+    assert text.endswith("of its speed beside paused workers (the largest loss of 2).")
 
 
 def of_program(task: Any, kept: float, **more: Any) -> PointResult:
