@@ -155,9 +155,8 @@ def _differences(advised: Predicted, other: Predicted) -> str:
             ("computation", advised.l_comp, other.l_comp),
         ):
             if abs(1 / mine - 1 / its) > ALIKE:
-                parts.append(
-                    f"{side} loses {1 - 1 / mine:.0%} instead of {1 - 1 / its:.0%}".replace("%", " %")
-                )
+                here, there = (percent(1 - 1 / factor, digits=0) for factor in (mine, its))
+                parts.append(f"{side} loses {here} instead of {there}")
     for side, k in (("computation", 0), ("communication", 1)):
         mine, its = advised.streams[k], other.streams[k]
         if abs(mine / its - 1) > ALIKE:
