@@ -40,6 +40,8 @@ _PLAIN = str.maketrans(
 """What stands for characters that an encoding lacks and that Unicode does not decompose to ASCII."""
 
 _HANDLER = "elbowroom.plain"
+_ASCII = "elbowroom-ascii"
+"""ASCII by another name: click takes a stream of that encoding for a mistake, and writes UTF-8 to it."""
 
 
 def print_json(value: Any) -> None:
@@ -126,6 +128,8 @@ class _Stderr(io.FileIO):
 
 def _text(raw: Any, before: Any, **options: Any) -> io.TextIOWrapper:
     encoding = getattr(before, "encoding", None) or "utf-8"
+    if codecs.lookup(encoding).name == "ascii":
+        encoding = _ASCII
     return io.TextIOWrapper(raw, encoding=encoding, errors=_HANDLER, **options)
 
 
@@ -149,6 +153,22 @@ def _plain(letter: str) -> str:
     return plain or "?"
 
 
+def _ascii(name: str) -> codecs.CodecInfo | None:
+    if name != _ASCII.replace("-", "_"):
+        return None
+    ascii_ = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        ascii_.encode,
+        ascii_.decode,
+        streamreader=ascii_.streamreader,
+        streamwriter=ascii_.streamwriter,
+        incrementalencoder=ascii_.incrementalencoder,
+        incrementaldecoder=ascii_.incrementaldecoder,
+        name=_ASCII,
+    )
+
+
+codecs.register(_ascii)
 codecs.register_error(_HANDLER, _plainer)
 
 WIDTH = 80

@@ -1,7 +1,10 @@
-"""Every command on a pseudo-terminal: none is silent for two seconds, or longer where the machine is slow."""
+"""Every command on a pseudo-terminal of 50 columns that shows only ASCII: none is silent for two seconds, or
+longer where the machine is slow, and no line is wider.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import signal
@@ -119,13 +122,34 @@ def allowed(place: Path) -> float:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_no_command_is_silent_for_two_seconds(place: Path, name: str) -> None:
+def test_no_command_is_silent_for_two_seconds_or_needs_a_wide_terminal(place: Path, name: str) -> None:
     limit = allowed(place)
-    env = {"ELBOWROOM_TRACE_READER": str(place / "trace-reader")}
-    screen = terminal.elbowroom(shlex.split(EXAMPLES[name]), place, env=env)
+    env = {"ELBOWROOM_TRACE_READER": str(place / "trace-reader"), "PYTHONIOENCODING": "ascii"}
+    screen = terminal.elbowroom(shlex.split(EXAMPLES[name]), place, env=env, columns=NARROW)
     assert screen.code in (0, 3), screen.text
     gap, before = screen.longest_silence()
     assert gap < limit + 2 * screen.late, before
+    assert screen.text.isascii()
+    if name not in AS_IT_STANDS:
+        wide = [line for line in lines(screen.text) if len(line) > NARROW and not unbroken(line)]
+        assert wide == []
+
+
+NARROW = 50
+"""Columns of the terminal."""
+AS_IT_STANDS = {"completion", "help", "manual", "schema"}
+"""Commands that print a page or a file as it is."""
+
+
+def lines(text: str) -> list[str]:
+    """What stays on the terminal, without colours."""
+    plain = re.sub(r"\x1b\[[\d;]*m", "", text.replace("\r\n", "\n"))
+    return [line.rpartition("\r\x1b[K")[2] for line in plain.split("\n")]
+
+
+def unbroken(line: str) -> bool:
+    """A word, a command that can be copied, or a message, which is one line for those who search for it."""
+    return " " not in line.strip() or line.startswith(("next: ", "warning: ", "elbowroom: "))
 
 
 def slow(folder: Path, seconds: float) -> Path:
