@@ -1,6 +1,7 @@
 // broadcast-costs: what the cost model says of broadcasts. Reads one JSON object from stdin: the network {latency,
 // overhead, bandwidth, forwarding}, and `cases` of {tree, segment, window, size, recipients}, where the tree may be "auto",
-// and a window of 0 is the default one. Prints a list with the way that was taken and its times in s.
+// and a window of 0 is the default one. Prints a list with the way that was taken and its times in s; and, with
+// `edges`: true, the messages of the tree as [from, to, depth, step] (tree.hpp).
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -15,7 +16,13 @@ using namespace elbowroom::broadcast;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-json answer(const Network& network, const json& given) {
+json messages(const Tree& tree, std::size_t recipients) {
+  json list = json::array();
+  for (const Edge& edge : edges(tree, recipients)) list.push_back({edge.from, edge.to, edge.depth, edge.step});
+  return list;
+}
+
+json answer(const Network& network, const json& given, bool with_edges) {
   Settings settings;
   if (given.at("window") != 0) settings.window = given.at("window");
   const auto size = given.at("size").get<std::size_t>();
@@ -27,13 +34,11 @@ json answer(const Network& network, const json& given) {
   const std::chrono::duration<double> choosing = Clock::now() - begun;
   const Cost found = cost(network, settings, way, size, recipients);
   const std::chrono::duration<double> all = Clock::now() - begun;
-  return {{"tree", format_way(way)},
-          {"segment", way.segment},
-          {"received", found.received},
-          {"released", found.released},
-          {"forwarded", found.forwarded},
-          {"choosing", choosing.count()},
-          {"predicting", (all - choosing).count()}};
+  json edges = with_edges ? messages(way.tree, recipients) : json::array();
+  return {{"tree", format_way(way)},      {"edges", std::move(edges)},
+          {"segment", way.segment},       {"received", found.received},
+          {"released", found.released},   {"forwarded", found.forwarded},
+          {"choosing", choosing.count()}, {"predicting", (all - choosing).count()}};
 }
 
 }  // namespace
@@ -45,7 +50,7 @@ int main() {
     const Network network{parameters.at("latency"), parameters.at("overhead"), parameters.at("bandwidth"),
                           parameters.at("forwarding")};
     json answers = json::array();
-    for (const json& one : given.at("cases")) answers.push_back(answer(network, one));
+    for (const json& one : given.at("cases")) answers.push_back(answer(network, one, given.value("edges", false)));
     std::cout << answers.dump() << '\n';
     return 0;
   } catch (const std::exception& error) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <deque>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 
 namespace elbowroom::broadcast {
@@ -140,6 +142,35 @@ std::vector<Branch> branches(const Tree& tree, std::size_t count, std::span<cons
   }
   if (tree.two_level && !groups.empty()) return two_level(tree, groups, own_group);
   return plain(tree, count);
+}
+
+std::vector<Edge> edges(const Tree& tree, std::size_t count, std::span<const std::uint16_t> groups) {
+  struct Node {
+    Edge by;  // the message that brings the data
+    Tree tree;
+    std::vector<std::size_t> list;
+  };
+  std::vector<Edge> result;
+  std::deque<Node> waiting{{Edge{-1, -1, 0, 0}, tree, std::vector<std::size_t>(count)}};
+  std::iota(waiting.front().list.begin(), waiting.front().list.end(), std::size_t{0});
+  for (; !waiting.empty(); waiting.pop_front()) {
+    const Node& node = waiting.front();
+    std::vector<std::uint16_t> of_list;
+    if (!groups.empty()) {
+      for (const std::size_t place : node.list) of_list.push_back(groups[place]);
+    }
+    const auto own = static_cast<std::size_t>(node.by.to);
+    const std::uint16_t group = node.by.to < 0 || groups.empty() ? std::uint16_t{0} : groups[own];
+    int step = node.by.step;
+    for (const Branch& branch : branches(node.tree, node.list.size(), of_list, group)) {
+      const auto child = static_cast<int>(node.list[branch.child]);
+      result.push_back({node.by.to, child, node.by.depth + 1, ++step});
+      std::vector<std::size_t> sublist;
+      for (const std::size_t place : branch.subtree) sublist.push_back(node.list[place]);
+      waiting.push_back({result.back(), branch.tree, std::move(sublist)});
+    }
+  }
+  return result;
 }
 
 Tree parse_tree(std::string_view text) {

@@ -42,6 +42,18 @@ struct Branch {
 std::vector<Branch> branches(const Tree& tree, std::size_t count, std::span<const std::uint16_t> groups = {},
                              std::uint16_t own_group = 0);
 
+// A message of the tree, from place `from` of the list (-1: the root) to place `to`, on level `depth`. `step`: when it is sent,
+// where each rank sends one message at a time and each takes a step, as in Fig. 4.1 of the thesis.
+struct Edge {
+  int from = -1;
+  int to = 0;
+  int depth = 1;
+  int step = 1;
+};
+
+// All messages, as the ranks find them: each makes its branches of the list that it was sent.
+std::vector<Edge> edges(const Tree& tree, std::size_t count, std::span<const std::uint16_t> groups = {});
+
 // "flat", "chain", "binary", "binomial", "4-ary", "8-nomial", with "delegate-", "two-level-" or "split3-" before it.
 // Throws std::invalid_argument, naming the kinds, for other text.
 Tree parse_tree(std::string_view text);

@@ -96,6 +96,7 @@ GROUPS: dict[str, GroupEntry] = {
             "simulate": "broadcasts",
             "bench": "broadcast_bench",
             "tune": "broadcasts",
+            "draw": "broadcast_draw",
             "factorize": "factorize",
         },
     ),

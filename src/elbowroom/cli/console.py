@@ -35,6 +35,8 @@ _PLAIN = str.maketrans(
         "\u2264": "<=",
         "\u2265": ">=",
         "\u2502": "|",
+        "\u251c": "|",
+        "\u2514": "`",
     }
 )
 """What stands for characters that an encoding lacks and that Unicode does not decompose to ASCII."""

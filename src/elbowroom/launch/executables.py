@@ -309,10 +309,12 @@ class BroadcastCase(msgspec.Struct, frozen=True, kw_only=True):
 
 class PredictedBroadcast(msgspec.Struct, frozen=True, kw_only=True):
     """The way, s until the last recipient has the data, and the bytes that the busiest recipient forwards;
-    `choosing` and `predicting`: s that the model took for it.
+    `choosing` and `predicting`: s that the model took for it; `edges`: (from, to, depth, step) of each
+    message, with places of the list of recipients, and -1 for the root; empty where they were not asked for.
     """
 
     tree: str
+    edges: tuple[tuple[int, int, int, int], ...]
     segment: int
     received: float
     forwarded: int
@@ -320,8 +322,12 @@ class PredictedBroadcast(msgspec.Struct, frozen=True, kw_only=True):
     predicting: float
 
 
-def predict_broadcasts(network: Network, cases: Sequence[BroadcastCase]) -> list[PredictedBroadcast]:
-    """What lib/broadcast's cost model says, in order; MachineError when it cannot be built or dies."""
+def predict_broadcasts(
+    network: Network, cases: Sequence[BroadcastCase], *, edges: bool = False
+) -> list[PredictedBroadcast]:
+    """What lib/broadcast's cost model says, in order; with `edges`, all messages, too. MachineError when it
+    cannot be built or dies.
+    """
     return _answer_of(
         [str(build.broadcast_costs())],
         list[PredictedBroadcast],
@@ -329,7 +335,7 @@ def predict_broadcasts(network: Network, cases: Sequence[BroadcastCase]) -> list
         subject="the cost model of broadcasts",
         patience=SIMULATION_PATIENCE_S,
         late="try again with fewer recipients",
-        given=msgspec.json.encode({"network": network, "cases": cases}),
+        given=msgspec.json.encode({"network": network, "cases": cases, "edges": edges}),
     )
 
 

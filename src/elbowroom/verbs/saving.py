@@ -11,6 +11,7 @@ from elbowroom.errors import UsageError, closest
 MODULES = {
     "Advice": "verbs.advise",
     "BroadcastEntry": "verbs.broadcast_bench",
+    "BroadcastTree": "verbs.broadcast_draw",
     "Explanation": "verbs.explain",
     "Figure": "draw.files",
     "FlushCosts": "verbs.trace_overhead",

@@ -19,6 +19,10 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "simulated broadcast: what `broadcast simulate --json` prints",
         "broadcast.simulated:BroadcastDocument",
     ),
+    "broadcast-tree": (
+        "tree of a broadcast: what `broadcast draw --json` prints",
+        "broadcast.drawn:BroadcastTree",
+    ),
     "factorization": (
         "simulated factorization: what `broadcast factorize --json` prints",
         "broadcast.factorizations:FactorizationDocument",

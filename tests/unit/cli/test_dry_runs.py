@@ -25,7 +25,7 @@ WITHOUT = {
     "machine from-run": "reads", "predict-step": "computes", "import": "reads",
     "fit": "computes", "evaluate": "computes", "predict": "computes", "schema": "reads", "help": "reads",
     "completion": "reads", "manual": "reads", "simulate-memory": "simulates", "colocate schedule": "computes",
-    "colocate predict": "computes", "broadcast simulate": "simulates",
+    "colocate predict": "computes", "broadcast simulate": "simulates", "broadcast draw": "computes",
     "broadcast tune": "computes", "profile show": "reads", "profile what-if": "computes",
     "trace merge": "reads", "trace stat": "reads", "trace activity": "reads", "trace check": "reads",
     "trace sync": "reads", "trace overlap": "reads",

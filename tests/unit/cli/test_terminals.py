@@ -58,6 +58,7 @@ EXAMPLES = {
     "schema": "schema model",
     "simulate-memory": "simulate-memory --machine henri",
     "broadcast tune": "broadcast tune",
+    "broadcast draw": "broadcast draw --tree binary --recipients 30",
     "help": "help virtual",
     "completion": "completion bash",
     "manual": "manual",
