@@ -35,7 +35,7 @@ LAYERS = (
 
 ARROWS = {
     "verbs": {
-        "advise", "broadcast", "cli", "diagnose", "draw", "experiments", "explain", "launch", "machine",
+        "advise", "broadcast", "cli", "diagnose", "draw", "experiments", "explain", "guard", "launch", "machine",
         "measure",
         "models", "plan", "profile", "report", "results", "schedule", "stats", "store", "studies", "trace",
         "virtual", "points", "logs",
@@ -49,7 +49,7 @@ ARROWS = {
     "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},
     "advise": {"draw", "machine", "models", "plan", "points", "results", "stats", "profile"},
     "diagnose": {"launch", "machine", "profile", "stats", "store"},
-    "guard": {"stats"},
+    "guard": {"launch", "profile", "stats"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
     "experiments": {
         "broadcast", "draw", "explain", "machine", "models", "plan", "points", "results", "stats",

@@ -1,14 +1,18 @@
 // The tool that guards: what the shims tell is published on the board of this node (lib/guard).
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "calls.hpp"
 #include "elbowroom/guard.h"
 #include "guard/publishing.hpp"
 #include "pmpi/books.hpp"
+#include "pmpi/guard/steps.hpp"
 #include "pmpi/hooks.hpp"
 
 namespace elbowroom::pmpi {
@@ -42,6 +46,21 @@ bool waits(int call) {
   return calls[call].blocking && (role == Role::completion || role == Role::receive || role == Role::barrier);
 }
 
+// Whether the call separates two phases of a step. Calls that only ask are as many as there is time for, and make no pattern.
+bool ends_phase(int call) {
+  switch (calls[call].role) {
+    case Role::receive:
+    case Role::send:
+    case Role::exchange:
+    case Role::access:
+    case Role::collective:
+    case Role::barrier: return true;
+    case Role::completion: return std::string_view(calls[call].name).substr(0, 8) != "MPI_Test";
+    case Role::other: break;
+  }
+  return false;
+}
+
 // What the call that this thread is in has published.
 struct Published {
   int direction = kNothing;
@@ -62,7 +81,10 @@ void withdraw_published() {
 
 void not_guarded() { std::fprintf(stderr, "elbowroom: this process is not guarded: %s\n", elbow_guard_error()); }
 
-void forget_in_child() { place_here = nullptr; }
+void forget_in_child() {
+  place_here = nullptr;
+  stop_steps();
+}
 
 void leave_board() {
   if (place_here != nullptr) {
@@ -89,6 +111,12 @@ bool tool_started(const Place& place) {
     return false;
   }
   place_here = guard::place_of(joined);
+  const char* const steered = std::getenv("ELBOW_GUARD_STEPS");
+  std::string why;
+  if (steered != nullptr && *steered == '1' &&
+      !start_steps(std::string(path) + ".steps-" + std::to_string(getpid()), place.rank, board, why)) {
+    std::fprintf(stderr, "elbowroom: the steps of this process are not guarded: %s\n", why.c_str());
+  }
   pthread_atfork(nullptr, nullptr, forget_in_child);
   return true;
 }
@@ -97,9 +125,12 @@ void tool_finishing() {}
 
 void tool_paused() {}
 
-void tool_enter(int call, const About& about, const void*) {
+void tool_enter(int call, const About& about, const void* caller) {
   if (place_here == nullptr) {
     return;
+  }
+  if (ends_phase(call)) {
+    enter_call(call, caller);
   }
   const int direction = calls[call].blocking ? direction_of(call, about) : kNothing;
   published = {direction, about.bytes, waits(call)};
@@ -114,8 +145,12 @@ void tool_enter(int call, const About& about, const void*) {
 void tool_leave(int call, const About&) {
   if (place_here != nullptr) {
     withdraw_published();
+    if (ends_phase(call)) {
+      leave_call(call);
+    }
     if (call == call::Finalize) {
       leave_board();
+      stop_steps();
     }
   }
 }
@@ -151,6 +186,7 @@ void tool_world_barrier() {}
 void tool_region(int level) {
   if (place_here != nullptr && level > 0) {
     guard::step(*place_here, elbow_guard_now());
+    mark_step();
   }
 }
 

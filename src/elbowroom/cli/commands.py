@@ -41,6 +41,7 @@ COMMANDS = {
     "manual": ("documentation", "Print the man page."),
     "nic": ("group", "Measure a NIC, or emulate one of known bandwidth."),
     "diagnose": ("diagnose", "Profile a program, and advise what to change."),
+    "guard": ("guard", "Avoid interference while a program runs, with a receipt."),
     "profile": ("group", "Profile who communicates when, and show it."),
     "trace": ("group", "Record, merge, check and analyse traces of programs."),
 }
@@ -61,7 +62,7 @@ CASES = {
 GOALS = {
     "Measure": ("doctor", "plans", "run", "study", "calibrate", "import"),
     "Read results": ("show", "list", "compare", "explain", "export"),
-    "Analyse programs": ("profile", "trace", "nic"),
+    "Analyse programs": ("profile", "trace", "guard", "nic"),
     "Predict and share nodes": ("evaluate", "predict-step", "colocate"),
     "Simulate": ("machine", "simulate-memory", "broadcast"),
     "Help": ("help", "manual", "completion", "schema"),

@@ -13,7 +13,7 @@ err with ERROR at most, however long the program runs. Arms share it (Bonferroni
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -34,6 +34,14 @@ NOTHING = 0.005
 """A gain below this is not worth a lever: an arm that cannot gain more is given up."""
 AS_IT_IS = "off"
 """The arm without acting."""
+PLACEBO = "placebo"
+"""The arm under which levers do all that they do when they act, and write what they read."""
+HARM = 0.01
+"""A loss above this, in the rounds before the first look, ends an arm."""
+HARM_ROUNDS = 4
+"""From so many rounds on: all of four, or all but one of more. An arm that is given up by mistake costs a
+gain, never time.
+"""
 
 
 def looks(rounds: int) -> tuple[int, ...]:
@@ -74,23 +82,36 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
 class OnlineExperiment:
     """Which of `arms` makes steps shorter. Not for several threads.
 
-    `next_arm` says under which arm the next block of steps runs, `add` takes how long its steps were, and
-    `results` what is known after the last look. An arm that turned out useless gets no more blocks; once an
-    arm pays and no other may be better, `is_decided`.
+    `order` says in which order the blocks of a round run, `add_round` takes how long their steps were, and
+    `results` what is known after the last look. An arm that turned out useless or harmful gets no more
+    blocks; once an arm pays and no other may be better, `is_decided`. The arm PLACEBO shows what the guard
+    itself costs, and decides nothing, but where it "pays", no other arm does.
     """
 
-    def __init__(self, arms: Sequence[str], *, seed: int = 0, error: float = ERROR) -> None:
-        """Arms besides AS_IT_IS, each once; at least one. ValueError otherwise."""
+    def __init__(
+        self,
+        arms: Sequence[str],
+        *,
+        seed: int = 0,
+        error: float = ERROR,
+        earlier: Mapping[str, Sequence[float]] | None = None,
+    ) -> None:
+        """Arms besides AS_IT_IS, at least one, each once; ValueError otherwise. `earlier`: the values of
+        rounds in earlier runs of the program, by arm (`logs`).
+        """
         if not arms or len({AS_IT_IS, *arms}) != len(arms) + 1:
             raise ValueError(f"arms {list(arms)}: at least one, each once, and none is called {AS_IT_IS}")
         self.arms = tuple(arms)
         self._left = list(arms)
+        self._harmful: set[str] = set()
         self._error = error
         self._generator = np.random.default_rng(seed)
         self._logs: dict[str, list[float]] = {arm: [] for arm in arms}
-        self._round: dict[str, float] = {}
-        self._pending: list[str] = []
         self._results = {arm: ArmResult(arm=arm, gain=None, rounds=0) for arm in arms}
+        for arm, logs in (earlier or {}).items():
+            for log in logs if arm in self._logs else ():
+                self._logs[arm].append(log)
+                self._look(arm)
 
     @property
     def results(self) -> tuple[ArmResult, ...]:
@@ -98,17 +119,34 @@ class OnlineExperiment:
         return tuple(self._results[arm] for arm in self.arms)
 
     @property
+    def logs(self) -> dict[str, tuple[float, ...]]:
+        """The values of all rounds by arm: ln(duration of a step as it is / under the arm)."""
+        return {arm: tuple(logs) for arm, logs in self._logs.items()}
+
+    @property
+    def placebo(self) -> Interval | None:
+        """What the placebo gained; negative: what the guard itself costs."""
+        return self._results[PLACEBO].gain if PLACEBO in self._results else None
+
+    @property
     def best(self) -> ArmResult | None:
-        """The arm that pays most; None where none does."""
-        paying = [one for one in self.results if one.pays and one.gain is not None]
+        """The arm that pays most; None where none does, or the placebo does, too."""
+        if PLACEBO in self._results and self._results[PLACEBO].pays:
+            return None
+        paying = [one for one in self._acting() if one.pays and one.arm in self._left]
         return max(paying, key=lambda one: one.gain.value if one.gain else 0.0, default=None)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The acting arms that are not given up."""
+        return tuple(arm for arm in self._left if arm != PLACEBO)
 
     @property
     def is_decided(self) -> bool:
         """Whether more rounds would change nothing: no arm is left that may be better than the best one."""
         best = self.best
         least = 0.0 if best is None or best.gain is None else best.gain.low
-        others = [self._results[arm].gain for arm in self._left if best is None or arm != best.arm]
+        others = [self._results[arm].gain for arm in self.left if best is None or arm != best.arm]
         return all(gain is not None and gain.high <= max(least, NOTHING) for gain in others)
 
     @property
@@ -116,40 +154,48 @@ class OnlineExperiment:
         """What the experiment says so far."""
         if self.best is not None:
             return "pays"
-        return "off" if all(one.is_useless for one in self.results) else "cannot say"
+        acting = self._acting()
+        useless = all(one.is_useless or one.arm in self._harmful for one in acting)
+        return "off" if acting and useless else "cannot say"
 
-    def next_arm(self) -> str:
-        """The arm of the next block; AS_IT_IS once every other one is given up."""
-        if not self._pending:
-            self._pending = [str(arm) for arm in self._generator.permutation([AS_IT_IS, *self._left])]
-        return self._pending[-1]
+    def order(self) -> tuple[str, ...]:
+        """The arms of a new round; AS_IT_IS alone once every acting one is given up."""
+        left = self._left if self.left or not self._acting() else []
+        return tuple(str(arm) for arm in self._generator.permutation([AS_IT_IS, *left]))
 
-    def add(self, seconds: float) -> None:
-        """The duration of a step of the block under `next_arm`, in seconds: its mean. ValueError unless it is
-        above 0.
+    def add_round(self, seconds: Mapping[str, float]) -> None:
+        """The duration of a step of each block of a round, in seconds: its mean. Arms that are missing, or
+        were given up meanwhile, get no value. ValueError unless durations are above 0.
         """
-        if not (seconds > 0 and math.isfinite(seconds)):
-            raise ValueError(f"seconds {seconds}: the duration of a step must be above 0")
-        self._round[self.next_arm()] = seconds
-        self._pending.pop()
-        if not self._pending:
-            self._close_round()
-
-    def abandon_round(self) -> None:
-        """Forgets the blocks of this round: the program has changed its phase, or was interrupted."""
-        self._round.clear()
-        self._pending.clear()
-
-    def _close_round(self) -> None:
-        base = self._round.pop(AS_IT_IS)
-        for arm, seconds in self._round.items():
-            self._logs[arm].append(math.log(base / seconds))
-        self._round.clear()
+        for arm, one in seconds.items():
+            if not (one > 0 and math.isfinite(one)):
+                raise ValueError(f"seconds {one} of arm {arm}: the duration of a step must be above 0")
         for arm in tuple(self._left):
-            self._look(arm)
+            if arm in seconds and AS_IT_IS in seconds:
+                self._logs[arm].append(math.log(seconds[AS_IT_IS] / seconds[arm]))
+                self._look(arm)
+
+    def give_up(self, arm: str) -> None:
+        """No more blocks for an arm: its lever is gone."""
+        if arm in self._left:
+            self._left.remove(arm)
+
+    def _acting(self) -> list[ArmResult]:
+        return [result for result in self.results if result.arm != PLACEBO]
 
     def _look(self, arm: str) -> None:
         rounds = len(self._logs[arm])
+        if HARM_ROUNDS <= rounds < FIRST_LOOK:
+            worst = sorted(self._logs[arm])[-1 if rounds == HARM_ROUNDS else -2]
+            if arm != PLACEBO and worst < -HARM:
+                values = np.array(self._logs[arm])
+                gains = (-math.expm1(-float(log)) for log in (values.min(), np.median(values), values.max()))
+                low, middle, high = gains
+                gain = Interval(value=middle, low=low, high=high)
+                self._results[arm] = ArmResult(arm=arm, gain=gain, rounds=rounds)
+                self._harmful.add(arm)
+                self.give_up(arm)
+            return
         if rounds not in (done := looks(rounds)):
             return
         values = np.array(self._logs[arm])
@@ -159,5 +205,5 @@ class OnlineExperiment:
         low, middle, high = (-math.expm1(-log) for log in (ends[0], pseudo_median(values), ends[1]))
         gain = Interval(value=middle, low=low, high=high)
         self._results[arm] = ArmResult(arm=arm, gain=gain, rounds=rounds)
-        if self._results[arm].is_useless:
-            self._left.remove(arm)
+        if self._results[arm].is_useless and arm != PLACEBO:
+            self.give_up(arm)

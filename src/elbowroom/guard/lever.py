@@ -19,11 +19,8 @@ from typing import ClassVar
 import msgspec
 
 from elbowroom.guard.board import Board
-from elbowroom.guard.experiment import AS_IT_IS
+from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
 from elbowroom.guard.keeper import Keeper
-
-PLACEBO = "placebo"
-"""The setting under which a lever writes what it reads."""
 
 
 class GuardedProgram(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,6 +70,10 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "predicted cases on an accelerator: what `predict --gpu --json` prints",
         "verbs.gpu_models:GpuPredictionDocument",
     ),
+    "guard-receipt": (
+        "receipt of a guarded run: what `guard --json` prints and `guard --receipt` writes",
+        "guard.receipt:Receipt",
+    ),
     "job": (
         "job.toml: what a job does, how it runs now, and what it may choose",
         "advise.job:JobFile",

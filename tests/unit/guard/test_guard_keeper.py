@@ -33,6 +33,8 @@ GUARD = """
 @pytest.fixture
 def neighbour() -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(["sleep", "600"])
+    # Tests may run at another policy, which it inherits.
+    os.sched_setscheduler(process.pid, os.SCHED_OTHER, os.sched_param(0))
     yield process
     process.kill()
     process.wait()

@@ -1,12 +1,18 @@
 """The lever `threads`: how many threads OpenMP's parallel regions have, by phase of a step.
 
 A phase is the stretch of a step between two MPI calls. The library in each rank (lib/pmpi/guard) calls
-omp_set_num_threads where a phase begins; a table on its file of steps says how many (steering.py).
+omp_set_num_threads where a phase begins; a table in its file of steps says how many (step_file.py). The
+numbers that the regions had are seen there, too: asked against got is measured in the trials by which the
+numbers are found (thread_search.py).
 """
 
 from __future__ import annotations
 
-from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess
+import os
+
+from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
+
+MOST = 255
 
 
 class Threads(Lever):
@@ -17,7 +23,7 @@ class Threads(Lever):
     only_named = True
 
     def missing(self, program: GuardedProgram) -> str | None:
-        """Programs without OpenMP have no threads that it sets."""
+        """Whether the program has OpenMP is known when it runs (a library may bring it)."""
         return None
 
     def settings(self, program: GuardedProgram) -> tuple[str, ...]:
@@ -25,8 +31,21 @@ class Threads(Lever):
         return ("by phase",)
 
     def read(self, access: LeverAccess) -> str:
-        """The numbers that the parallel regions had."""
-        raise NotImplementedError
+        """The trials read it."""
+        return "by phase"
+
+    def calibrate(self, setting: str, access: LeverAccess) -> LeverReading:
+        """Nothing yet: the trials show what was got."""
+        return LeverReading(setting=setting, requested=setting, got=setting, works=True)
+
+
+def candidates(own: int, processes: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers of threads that are worth a trial: powers of two up to the cores of a rank, these, and half and
+    twice of what it has.
+    """
+    cores = min((len(os.sched_getaffinity(process)) for process in processes), default=own)
+    powers = {1 << bit for bit in range(cores.bit_length())}
+    return tuple(sorted(count for count in powers | {cores, own // 2} if 0 < count <= min(cores, MOST)))
 
 
 LEVER = Threads()

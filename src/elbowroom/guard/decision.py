@@ -1,0 +1,243 @@
+"""What a guard does next: which arm the next block of steps has, from what the steps before it took.
+
+First the search for numbers of threads, where that lever is used, then rounds of the experiment (as it is,
+placebo, each setting), and once a setting pays, steps under it with a round from time to time. Pure: no
+clock, no program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from elbowroom.guard.experiment import AS_IT_IS, HARM, PLACEBO, OnlineExperiment, Verdict
+from elbowroom.guard.thread_search import StepObservation, ThreadSearch
+from elbowroom.stats.interval import Interval
+
+BLOCK_SECONDS = 0.02
+"""A block of steps takes at least this long."""
+BUDGET = 0.005
+"""The share of the program's time that experiments may cost, after the first steps."""
+ALLOWANCE = 4
+"""Steps that they may cost before that."""
+BETWEEN_ROUNDS = 12
+"""Blocks under a setting that pays between two rounds."""
+RECENT = 8
+"""Rounds by which a setting that was kept is seen to harm: all but one of them."""
+RECENT_STEPS = 15
+
+THREADS_LEVER = 0
+THREADS_ARM = "threads=by phase"
+_TRIAL_ARMS = range(44, 64)
+_FINAL_TABLE = 31
+
+
+class Block(NamedTuple):
+    """So many steps under an arm; `round`: which one it is of, or which trial (-1: neither)."""
+
+    arm: str
+    steps: int
+    round: int = -1
+
+
+class ArmSettings(NamedTuple):
+    """What an arm is: its number in the file of steps, the settings of levers by their numbers, and the
+    number of threads by phase, of its `table`.
+    """
+
+    number: int
+    settings: Mapping[int, int]
+    table: int = 0
+    threads: Mapping[int, int] = {}
+
+
+class Decision:
+    """Decides for one run of a program. `acting`: the arms of the levers, each the settings of levers by
+    number; `placebo`: those under which all levers write what they read.
+    """
+
+    def __init__(
+        self,
+        acting: Mapping[str, Mapping[int, int]],
+        placebo: Mapping[int, int],
+        *,
+        search: ThreadSearch | None = None,
+        budget: float = BUDGET,
+        seed: int = 0,
+        earlier: Mapping[str, Sequence[float]] | None = None,
+        threads: Mapping[int, int] | None = None,
+        block_seconds: float = BLOCK_SECONDS,
+    ) -> None:
+        """`threads`: the numbers that an earlier run chose, by phase, in place of a search."""
+        self.arms = {AS_IT_IS: ArmSettings(0, {}), PLACEBO: ArmSettings(1, placebo)}
+        for number, (name, settings) in enumerate(acting.items(), start=2):
+            self.arms[name] = ArmSettings(number, settings)
+        self.search = search if threads is None else None
+        self.notes: list[str] = []
+        self.experiment: OnlineExperiment | None = None
+        self._seed, self._earlier, self._budget = seed, earlier, budget
+        self._block_seconds = block_seconds
+        self._base: deque[float] = deque(maxlen=RECENT_STEPS)
+        self._elapsed = self._spent = 0.0
+        self._trials = self._rounds = 0
+        self._after_trial = False
+        self._pending: deque[Block] = deque()
+        self._open: dict[int, dict[str, float]] = {}
+        self._sizes: dict[int, int] = {}
+        self._kept = 0
+        self._recent: deque[float] = deque(maxlen=RECENT)
+        if threads is not None:
+            self._add_threads(threads)
+        if self.search is None:
+            self._begin_experiment()
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is known so far."""
+        if self.experiment is not None:
+            return self.experiment.verdict
+        return "off" if self.search is not None and self.search.is_done else "cannot say"
+
+    @property
+    def gain(self) -> Interval | None:
+        """That of the setting that pays, else of the one that comes nearest to it; None before the first
+        look.
+        """
+        if self.experiment is None:
+            return None
+        best = self.experiment.best
+        known = [one.gain for one in self.experiment.results if one.arm != PLACEBO and one.gain is not None]
+        return best.gain if best is not None else max(known, key=lambda gain: gain.value, default=None)
+
+    @property
+    def placebo(self) -> Interval | None:
+        """What the placebo gained."""
+        return None if self.experiment is None else self.experiment.placebo
+
+    @property
+    def chosen(self) -> str:
+        """The arm that is kept, or AS_IT_IS."""
+        best = None if self.experiment is None else self.experiment.best
+        return AS_IT_IS if best is None else best.arm
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing more to be found for now."""
+        if self.experiment is None:
+            return self.search is not None and self.search.is_done
+        return self.experiment.is_decided and not self._pending
+
+    def next_block(self) -> Block:
+        """What runs next. A block that awaits nothing may be planned before the ones before it have run."""
+        if self._spent > self._budget * self._elapsed + ALLOWANCE * self._step():
+            return self._filler(AS_IT_IS)
+        if self.search is not None and self.experiment is None:
+            return self._next_trial(self.search)
+        return self._next_of_experiment()
+
+    def forget_plans(self) -> None:
+        """What was planned and did not run will not run."""
+        self._pending.clear()
+        self._open.clear()
+        if self.search is not None:
+            self.search.forget_plans()
+
+    def add(self, block: Block, steps: Sequence[StepObservation]) -> None:
+        """The steps of a block that has run."""
+        seconds = sum(step.seconds for step in steps) / len(steps)
+        self._elapsed += sum(step.seconds for step in steps)
+        if block.arm == AS_IT_IS:
+            self._base.extend(step.seconds for step in steps)
+        elif self._base and block.round >= 0:
+            self._spent += (seconds - sum(self._base) / len(self._base)) * len(steps)
+        if self.search is not None and self.experiment is None:
+            for step in steps:
+                self.search.add(step)
+            if self.search.is_done:
+                self._end_search(self.search)
+        elif block.round >= 0 and self.experiment is not None and block.round in self._open:
+            self._open[block.round][block.arm] = seconds
+            if len(self._open[block.round]) == self._sizes[block.round]:
+                self._close_round(self._open.pop(block.round), self.experiment)
+
+    def give_up(self, arm: str, why: str) -> None:
+        """An arm whose lever does not act any more."""
+        if self.experiment is not None and arm in self.experiment.left:
+            self.experiment.give_up(arm)
+            self.notes.append(why)
+
+    def _next_trial(self, search: ThreadSearch) -> Block:
+        trial = None if self._after_trial else search.next_trial()
+        self._after_trial = trial is not None
+        if trial is None:
+            return Block(AS_IT_IS, 1)
+        place = self._trials % len(_TRIAL_ARMS)
+        name = f"trial {place}"
+        self.arms[name] = ArmSettings(_TRIAL_ARMS[place], {THREADS_LEVER: 2 + place}, 2 + place, trial)
+        self._trials += 1
+        return Block(name, 1, self._trials)
+
+    def _end_search(self, search: ThreadSearch) -> None:
+        if search.got:
+            self.notes.append(
+                "threads: the program fixes the number of threads of some regions; these stay as they are"
+            )
+        if search.best:
+            self._add_threads(search.best)
+        else:
+            self.notes.append("threads: no other number of threads makes any phase shorter")
+        self._begin_experiment()
+
+    def _add_threads(self, threads: Mapping[int, int]) -> None:
+        number = max(arm.number for name, arm in self.arms.items() if not name.startswith("trial")) + 1
+        self.arms[THREADS_ARM] = ArmSettings(number, {THREADS_LEVER: _FINAL_TABLE}, _FINAL_TABLE, threads)
+
+    def _begin_experiment(self) -> None:
+        arms = [arm for arm in self.arms if arm != AS_IT_IS and not arm.startswith("trial")]
+        if arms == [PLACEBO] and self.search is not None:
+            return
+        self.experiment = OnlineExperiment(arms, seed=self._seed, earlier=self._earlier)
+
+    def _next_of_experiment(self) -> Block:
+        experiment = self.experiment
+        if experiment is None:
+            return self._filler(AS_IT_IS)
+        if not self._pending:
+            if experiment.is_decided and self._kept > 0:
+                self._kept -= 1
+                return self._filler(self.chosen)
+            self._kept = BETWEEN_ROUNDS
+            order = experiment.order()
+            if order == (AS_IT_IS,):
+                return self._filler(AS_IT_IS)
+            self._rounds += 1
+            self._open[self._rounds] = {}
+            self._sizes[self._rounds] = len(order)
+            self._pending.extend(Block(arm, self._size(), self._rounds) for arm in order)
+        return self._pending.popleft()
+
+    def _close_round(self, seconds: Mapping[str, float], experiment: OnlineExperiment) -> None:
+        before = {arm.arm for arm in experiment.results if arm.arm in experiment.left}
+        chosen = self.chosen
+        experiment.add_round(seconds)
+        for arm in before - set(experiment.left):
+            gain = next(one.gain for one in experiment.results if one.arm == arm)
+            if gain is not None and gain.value < -HARM:
+                self.notes.append(f"{arm}: costs {-gain.value:.1%} of a step; switched off for this run")
+        if chosen != AS_IT_IS and chosen in seconds:
+            self._recent.append(math.log(seconds[AS_IT_IS] / seconds[chosen]))
+            if len(self._recent) == RECENT and sorted(self._recent)[-2] < -HARM:
+                self.give_up(chosen, f"{chosen}: does not pay any more; switched off for this run")
+
+    def _step(self) -> float:
+        return median(self._base) if self._base else 0.0
+
+    def _size(self) -> int:
+        step = self._step()
+        return 1 if step <= 0 else max(1, math.ceil(self._block_seconds / step))
+
+    def _filler(self, arm: str) -> Block:
+        return Block(arm, self._size())

@@ -1,0 +1,264 @@
+"""A guarded run from its start to its receipt: its levers, other guards, and what is written."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.guard.board import SHARED, VARIABLE, board_path
+from elbowroom.guard.decision import BLOCK_SECONDS, THREADS_ARM, Decision
+from elbowroom.guard.experiment import PLACEBO, Verdict
+from elbowroom.guard.keeper import keeping, restore_left_over
+from elbowroom.guard.lever import GuardedProgram, Lever
+from elbowroom.guard.levers import check_numbers, find_levers, threads
+from elbowroom.guard.receipt import ArmEntry, LeverEntry, Receipt
+from elbowroom.guard.steering import OUTSIDE_BLOCK, MakeDecision, RunningLever, Steering, arm_of
+from elbowroom.guard.step_file import STEPS_VARIABLE
+from elbowroom.guard.thread_search import ThreadSearch
+from elbowroom.launch import recorder
+from elbowroom.launch.recorder import Adapter, RecordedCommand
+
+NODE_LOCK = "elbow-guard-node.lock"
+
+
+class GuardSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the processes of a guarded program get: the board of their node, and files of their steps."""
+
+    board: str
+
+    def environment(self) -> dict[str, str]:
+        """As the environment of a process."""
+        return {VARIABLE: self.board, STEPS_VARIABLE: "1"}
+
+    def library(self, adapter: Adapter) -> str:
+        """The tool that publishes and steers."""
+        return f"libelbow_guard_{adapter}.so"
+
+
+class GuardRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A guarded run: the `words` of the program, the levers that are named (None: those that are there),
+    whether it only observes, the share of time that experiments may cost, and an `earlier` receipt.
+    """
+
+    words: tuple[str, ...]
+    named: tuple[str, ...] | None = None
+    observe: bool = False
+    budget: float = 0.005
+    mpi: str | None = None
+    earlier: Receipt | None = None
+
+
+def prepare(
+    request: GuardRequest, board: str, levers: Sequence[Lever], program: GuardedProgram
+) -> RecordedCommand:
+    """The command that runs the program with the tool and what its levers need. UsageError as
+    recorder.prepare.
+    """
+    variables: dict[str, str] = {}
+    for lever in levers:
+        variables |= lever.environment(program)
+    preloads = [path for lever in levers for path in lever.preloads(program)]
+    return recorder.prepare(
+        request.words,
+        GuardSettings(board=board),
+        adapters=("mpi",),
+        mpi=request.mpi,
+        preloads=preloads,
+        variables=variables,
+    )
+
+
+def guarded_program(request: GuardRequest) -> GuardedProgram:
+    """The program as levers see it. UsageError where there is no such command."""
+    recorder.prepare(request.words, None)
+    return GuardedProgram(
+        words=request.words,
+        libraries={str(name): path for name, path in recorder.program_libraries(request.words).items()},
+        env=dict(os.environ),
+        named=request.named,
+    )
+
+
+def guard(request: GuardRequest, run: Callable[[RecordedCommand], int]) -> Receipt:
+    """Runs the program by `run`, guarded as far as that is possible, and gives the receipt. UsageError for
+    what the user has to correct, before anything is started.
+    """
+    program = guarded_program(request)
+    levers, notes = ((), ()) if request.observe else find_levers(program)
+    check_numbers(levers)
+    with _only_guard(os.environ) as reason:
+        if reason is not None:
+            return _unguarded(request, run, (reason,))
+        notes = (*notes, *restore_left_over())
+        with board_path() as path:
+            try:
+                prepared = prepare(request, str(path), levers, program)
+            except UsageError as error:
+                if request.mpi is not None:
+                    raise
+                return _unguarded(request, run, (*notes, f"the program is not guarded: {error.sentence()}"))
+            with keeping(path.name.removeprefix("elbow-guard-")) as keeper:
+                steering = Steering(path, program, levers, keeper, _decider(request))
+                with steering.steering():
+                    code = run(prepared)
+        return _receipt(request, steering, notes, code)
+
+
+@contextlib.contextmanager
+def _only_guard(env: Mapping[str, str]) -> Iterator[str | None]:
+    """Why this guard must not act: it runs in the program of another one, or another one is on the node; None
+    where it may.
+    """
+    if env.get(VARIABLE):
+        yield "a guard runs this guard: only the outer one acts"
+        return
+    path = SHARED / NODE_LOCK
+    try:
+        # Another user's file may be opened, but not with O_CREAT.
+        number = os.open(path, os.O_RDONLY if path.exists() else os.O_RDONLY | os.O_CREAT, 0o644)
+    except OSError as error:
+        yield f"{path}: cannot be opened ({error.strerror}), so another guard would not be seen"
+        return
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        yield "another guard runs on this node: one guard acts at a time"
+    else:
+        yield None
+    finally:
+        os.close(number)
+
+
+def _decider(request: GuardRequest) -> MakeDecision:
+    def decide(running: Sequence[RunningLever], own: int, processes: tuple[int, ...]) -> Decision | None:
+        acting: dict[str, dict[int, int]] = {}
+        placebo: dict[int, int] = {}
+        search = None
+        earlier = request.earlier
+        chosen = None
+        for lever, readings in running:
+            if lever.inside:
+                placebo[lever.number] = 1
+            if lever.name == threads.LEVER.name:
+                if own and earlier is not None and earlier.threads:
+                    chosen = {int(phase): count for phase, count in earlier.threads.items()}
+                elif own:
+                    search = ThreadSearch(threads.candidates(own, processes), own)
+                continue
+            for number, reading in enumerate(readings, start=2):
+                if reading.works:
+                    acting[arm_of(lever, reading.setting)] = {lever.number: number} if lever.inside else {}
+        if not (acting or search or chosen or request.observe):
+            return None
+        outside = any(not one.lever.inside for one in running)
+        return Decision(
+            acting,
+            placebo,
+            search=search,
+            budget=request.budget,
+            seed=os.getpid(),
+            earlier=None if earlier is None else {arm.arm: arm.rounds for arm in earlier.arms},
+            threads=chosen,
+            block_seconds=OUTSIDE_BLOCK if outside else BLOCK_SECONDS,
+        )
+
+    return decide
+
+
+def _unguarded(
+    request: GuardRequest, run: Callable[[RecordedCommand], int], reasons: tuple[str, ...]
+) -> Receipt:
+    code = run(recorder.prepare(request.words, None))
+    return Receipt(
+        command=request.words,
+        verdict="cannot say",
+        gain=None,
+        placebo=None,
+        levers=(),
+        switches=0,
+        chosen="off",
+        decided_at=None,
+        steps=0,
+        step_seconds=None,
+        recognised_by="",
+        ranks=0,
+        exit_code=code,
+        reasons=reasons,
+    )
+
+
+def _receipt(request: GuardRequest, steering: Steering, notes: Sequence[str], code: int) -> Receipt:
+    decision = steering.decision
+    reasons = [*notes, *steering.notes, *(decision.notes if decision is not None else ())]
+    verdict: Verdict = "cannot say" if decision is None else decision.verdict
+    reasons += _why_nothing(request, steering)
+    by_phase = decision.arms.get(THREADS_ARM) if decision is not None else None
+    experiment = None if decision is None else decision.experiment
+    entries = [
+        LeverEntry(name=lever.name, setting=one.setting, requested=one.requested, got=one.got)
+        for lever, readings in steering.running
+        for one in readings
+        if lever.name != threads.LEVER.name
+    ]
+    if by_phase is not None:
+        entries.append(_threads_entry(by_phase.threads, steering.got_threads))
+    return Receipt(
+        command=request.words,
+        verdict=verdict,
+        gain=None if decision is None else decision.gain,
+        placebo=None if decision is None else decision.placebo,
+        levers=tuple(entries),
+        switches=steering.switches,
+        chosen="off" if decision is None else decision.chosen,
+        decided_at=steering.decided_at,
+        steps=steering.steps,
+        step_seconds=steering.seconds / steering.steps if steering.steps else None,
+        recognised_by=steering.recognised_by,
+        ranks=steering.ranks,
+        exit_code=code,
+        threads={} if by_phase is None else {str(phase): n for phase, n in by_phase.threads.items()},
+        arms=()
+        if experiment is None
+        else tuple(
+            ArmEntry(arm=one.arm, gain=one.gain, rounds=experiment.logs[one.arm])
+            for one in experiment.results
+        ),
+        reasons=tuple(reasons),
+    )
+
+
+def _threads_entry(wanted: Mapping[int, int], got: Mapping[int, int]) -> LeverEntry:
+    return LeverEntry(
+        name=threads.LEVER.name,
+        setting="by phase",
+        requested=_by_phase(wanted),
+        got=_by_phase({phase: got.get(phase, 0) for phase in wanted}),
+    )
+
+
+def _by_phase(counts: Mapping[int, int]) -> str:
+    return ", ".join(f"{count or 'n/a'} in phase {phase}" for phase, count in sorted(counts.items()))
+
+
+def _why_nothing(request: GuardRequest, steering: Steering) -> list[str]:
+    """Why nothing was decided."""
+    if not steering.ranks:
+        return ["no rank of the program was seen: it made no MPI call that a preloaded library could see"]
+    if not steering.recognised_by:
+        return [
+            "the program ended before its steps were found: mark them by MPI_Pcontrol(1), or let it run "
+            "longer"
+        ]
+    if request.observe:
+        return ["only observed: no lever acted"]
+    if steering.decision is None:
+        return ["there is no lever for this program: it ran as it is"]
+    experiment = steering.decision.experiment
+    if experiment is not None and not any(one.rounds for one in experiment.results if one.arm != PLACEBO):
+        return ["the program ended before the experiment said anything: let it run longer, or use --resume"]
+    return []

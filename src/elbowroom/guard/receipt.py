@@ -1,0 +1,82 @@
+"""The receipt of a guard: what acting gained, what the guard itself cost, and what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from elbowroom.documents import DocumentFormat
+from elbowroom.errors import UsageError
+from elbowroom.guard.experiment import Verdict
+from elbowroom.stats.interval import Interval
+from elbowroom.version import __version__
+
+
+class LeverEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting of a lever: what was requested (`asked`) and what was `got`, measured before it was used."""
+
+    name: str
+    setting: str
+    requested: str = msgspec.field(name="asked")
+    got: str
+
+
+class ArmEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An arm of the experiment: the share of a step that it saves, None before the first look, and the value
+    of each round, ln(step as it is / step under the arm).
+    """
+
+    arm: str
+    gain: Interval | None
+    rounds: tuple[float, ...]
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a guarded run leaves. `gain`: the share of a step that the setting which pays saves, or the one
+    that comes nearest to it; `placebo`: the same of acting without effect, so a negative one is what the
+    guard costs; None before the first look. `chosen`: the arm that is kept. `switches`: how often the first
+    rank changed arms in `steps` steps of `step_seconds`, which were recognised by `marks` or `calls`.
+    `decided_at`: the step from which on a setting was kept. `threads`: the chosen number by phase. `reasons`:
+    sentences.
+    """
+
+    schema: str = "elbowroom/guard-receipt"
+    version: int = 1
+    elbowroom: str = __version__
+    command: tuple[str, ...]
+    verdict: Verdict
+    gain: Interval | None
+    placebo: Interval | None
+    levers: tuple[LeverEntry, ...]
+    switches: int
+    chosen: str
+    decided_at: int | None
+    steps: int
+    step_seconds: float | None
+    recognised_by: str
+    ranks: int
+    exit_code: int
+    threads: Mapping[str, int] = {}
+    arms: tuple[ArmEntry, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+RECEIPT: DocumentFormat[Receipt] = DocumentFormat(
+    kind=Receipt,
+    schema="elbowroom/guard-receipt",
+    version=1,
+    name="receipt",
+    hint="name one that `elbowroom guard --receipt R.json` wrote",
+)
+
+
+def check_same_program(receipt: Receipt, words: tuple[str, ...]) -> None:
+    """UsageError where a receipt is of another command."""
+    if receipt.command != words:
+        raise UsageError(
+            "is of another program",
+            field="resume",
+            value=" ".join(receipt.command),
+            hint="resume the receipt of the same command, or leave --resume out",
+        )

@@ -1,0 +1,384 @@
+"""Steers a program while it runs: finds the steps of its ranks on this node, plans the arms of steps to come,
+and takes what they took.
+
+A thread of the guard wakes some times a second. The ranks change arms by themselves, exactly at the begin of
+a step, as long as the plan reaches; levers outside of the ranks are set here, and steps that began before
+that are not counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from elbowroom.errors import ElbowroomError
+from elbowroom.guard.board import Board
+from elbowroom.guard.decision import ArmSettings, Block, Decision
+from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
+from elbowroom.guard.keeper import Keeper
+from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
+from elbowroom.guard.recognition import FEWEST_CALLS, find_anchor
+from elbowroom.guard.step_file import CALLS, OTHERS, StepFile
+from elbowroom.guard.thread_search import StepObservation
+
+QUICK, SLOW = 0.02, 0.2
+"""Seconds between two looks: while something is to be found, and when all is decided."""
+OUTSIDE_BLOCK = 0.5
+"""A block takes at least this long where a lever is outside of the ranks, s."""
+MOST_CALLS = 4 * CALLS
+"""Calls in which steps must be found."""
+WARM_UP = 2
+"""Steps that are not counted: the first ones."""
+
+
+class RunningLever(NamedTuple):
+    """A lever that is used: its settings, and what was asked and got of each."""
+
+    lever: Lever
+    readings: tuple[LeverReading, ...]
+
+
+MakeDecision = Callable[[Sequence[RunningLever], int, tuple[int, ...]], Decision | None]
+
+
+class StepOfRanks(NamedTuple):
+    """A step of the first rank as all ranks on this node saw it: when it began, s; its arm, None where ranks
+    had different ones.
+    """
+
+    number: int
+    begin: float
+    arm: int | None
+    observation: StepObservation
+
+
+class Steering:
+    """Steers one run. `make_decision` is called once, when the steps are found and the levers were tried,
+    with the number of threads of the program (0: no OpenMP) and the processes of the ranks; it gives None
+    where nothing is to be decided.
+    """
+
+    def __init__(
+        self,
+        board_path: Path,
+        program: GuardedProgram,
+        levers: Sequence[Lever],
+        keeper: Keeper,
+        make_decision: MakeDecision,
+    ) -> None:
+        """Nothing is started yet."""
+        self._board_path, self._program, self._keeper = board_path, program, keeper
+        self._levers, self._make_decision = tuple(levers), make_decision
+        self._stop = threading.Event()
+        self._files: dict[Path, StepFile] = {}
+        self._ready = False
+        self._left_alone = False
+        self._gone_since: float | None = None
+        self._tried_at = FEWEST_CALLS
+        self._queues: dict[Path, dict[int, np.void]] = {}
+        self._offsets: dict[Path, int] = {}
+        self._next = 0
+        self._planned: deque[tuple[int, Block]] = deque()
+        self._taken: list[StepObservation] = []
+        self._access: LeverAccess | None = None
+        self._outside: dict[str, str] = {}
+        self._outside_since = 0.0
+        self._last_arm = 0
+        self._pushed: dict[str, ArmSettings] = {}
+        self.decision: Decision | None = None
+        self.running: list[RunningLever] = []
+        self.notes: list[str] = []
+        self.recognised_by = ""
+        self.switches = 0
+        self.steps = 0
+        self.seconds = 0.0
+        self.decided_at: int | None = None
+        self.got_threads: dict[int, int] = {}
+
+    @property
+    def ranks(self) -> int:
+        """Ranks of this node that were seen."""
+        return len(self._files)
+
+    @contextlib.contextmanager
+    def steering(self) -> Iterator[None]:
+        """Steers while the block runs; a failure of the guard is a note, never one of the program."""
+        thread = threading.Thread(target=self._run, name="guard", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join()
+            self._apply_outside(AS_IT_IS)
+            if self._access is not None:
+                self._access.board.close()
+            for file in self._files.values():
+                file.close()
+            for path in self._board_path.parent.glob(f"{self._board_path.name}.steps-*"):
+                path.unlink(missing_ok=True)
+
+    def _run(self) -> None:
+        interval = QUICK
+        while not self._left_alone:
+            stopped = self._stop.wait(interval)
+            try:
+                self.look()
+            except (ElbowroomError, OSError, ValueError) as error:
+                sentence = error.sentence() if isinstance(error, ElbowroomError) else str(error)
+                self._leave_alone(f"the guard stopped: {sentence}")
+            if stopped:
+                return
+            busy = self.decision is not None and not self.decision.is_settled
+            interval = QUICK if busy or not self._ready else SLOW
+
+    def look(self) -> None:
+        """Takes what happened since the last look, and plans on."""
+        self._find_files()
+        if not self._files or self._left_alone:
+            return
+        if not self._ready:
+            self._recognise()
+        else:
+            for step in self._complete_steps():
+                self._take(step)
+            self._plan()
+
+    def _find_files(self) -> None:
+        for path in sorted(self._board_path.parent.glob(f"{self._board_path.name}.steps-*")):
+            if path in self._files or path.suffix == ".draft":
+                continue
+            if self._ready:
+                self._leave_alone("ranks started after the others: the program runs on as it is")
+                return
+            self._files[path] = StepFile(path)
+            self._queues[path] = {}
+        gone = sum(file.process == 0 for file in self._files.values())
+        if not 0 < gone < len(self._files):
+            self._gone_since = None
+        elif self._gone_since is None:
+            self._gone_since = time.monotonic()
+        elif time.monotonic() - self._gone_since > 1 and self._ready:
+            self._leave_alone("ranks ended before the others: the program runs on as it is")
+
+    def _leave_alone(self, why: str) -> None:
+        self.notes.append(why)
+        self._left_alone = True
+        for file in self._files.values():
+            file.stop_learning()
+            file.plan(file.step_count + 1, (), 0)
+        self._apply_outside(AS_IT_IS)
+
+    def _paths(self) -> list[Path]:
+        """The first rank's file first."""
+        return sorted(self._files, key=lambda path: (self._files[path].rank, path))
+
+    def _recognise(self) -> None:
+        files = [self._files[path] for path in self._paths()]
+        if all(file.is_recognised for file in files):
+            if min(file.step_count for file in files) < WARM_UP:
+                return
+            self.recognised_by = "marks" if files[0].by_marks else "calls"
+            for file in files:
+                file.stop_learning()
+            self._begin(files)
+            return
+        if any(file.by_marks for file in files):
+            return
+        calls = min(file.call_count for file in files)
+        if calls >= MOST_CALLS:
+            self._leave_alone(
+                "no steps can be found in the calls of the program: mark them by MPI_Pcontrol(1); it runs on "
+                "as it is"
+            )
+        elif calls >= self._tried_at:
+            self._tried_at = 2 * calls
+            anchors = [find_anchor(file.calls()) for file in files]
+            for file, anchor in zip(files, anchors, strict=True):
+                if anchor is not None and None not in anchors:
+                    file.recognise(*anchor)
+
+    def _begin(self, files: Sequence[StepFile]) -> None:
+        processes = tuple(file.process for file in files)
+        board = Board(self._board_path)
+        access = LeverAccess(program=self._program, board=board, keeper=self._keeper, processes=processes)
+        self._access = access
+        for lever in self._levers:
+            self._try_lever(lever, access)
+        self.decision = self._make_decision(self.running, files[0].threads, processes)
+        for path in self._paths():
+            self._files[path].new_steps()
+        self._next = files[0].step_count + 1
+        files[0].lead()
+        self._ready = True
+
+    def _try_lever(self, lever: Lever, access: LeverAccess) -> None:
+        readings = []
+        for setting in lever.settings(self._program):
+            try:
+                readings.append(lever.calibrate(setting, access))
+            except ElbowroomError as error:
+                self.notes.append(f"{lever.name}: not used: {error.sentence()}")
+                return
+        self.running.append(RunningLever(lever, tuple(readings)))
+
+    def _complete_steps(self) -> Iterator[StepOfRanks]:
+        """The steps of the first rank that all ranks have completed, in their order."""
+        paths = self._paths()
+        for path in paths:
+            rows = self._files[path].new_steps()
+            self._queues[path].update((int(row["step"]), row) for row in rows)
+        for number in sorted(self._queues[paths[0]]):
+            row = self._queues[paths[0]][number]
+            others = [self._other_row(path, row) for path in paths[1:]]
+            if any(other is None for other in others):
+                return
+            each: list[np.void] = [row, *(other for other in others if other is not None)]
+            for path, one in zip(paths, each, strict=True):
+                queue = self._queues[path]
+                for old in [step for step in queue if step <= int(one["step"])]:
+                    del queue[old]
+            yield _joined(number, each)
+
+    def _other_row(self, path: Path, row: np.void) -> np.void | None:
+        """The step of another rank that is the same as this one of the first rank; None before it is
+        complete. Marks number steps alike; steps by calls are the same that begin at nearly the same time.
+        """
+        queue = self._queues[path]
+        if path not in self._offsets:
+            if not queue:
+                return None
+            nearest = min(queue, key=lambda step: abs(int(queue[step]["begin"]) - int(row["begin"])))
+            self._offsets[path] = 0 if self.recognised_by == "marks" else nearest - int(row["step"])
+        return queue.get(int(row["step"]) + self._offsets[path])
+
+    def _take(self, step: StepOfRanks) -> None:
+        """A complete step: part of the block that was planned for it, if it ran under its arm."""
+        self.steps += 1
+        self.seconds += step.observation.seconds
+        if step.arm is not None:
+            self.switches += step.arm != self._last_arm
+            self._last_arm = step.arm
+        for phase in step.observation.threads:
+            self.got_threads[phase] = step.observation.got.get(phase, 0)
+        if self.decision is None or not self._planned or step.number < self._planned[0][0]:
+            return
+        first, block = self._planned[0]
+        if step.number >= first + block.steps or step.arm != self.decision.arms[block.arm].number:
+            self._forget_plans()
+            return
+        if step.begin >= self._outside_since:
+            self._taken.append(step.observation)
+        if step.number == first + block.steps - 1:
+            self._planned.popleft()
+            if self._taken:
+                self.decision.add(block, self._taken)
+            else:
+                self._forget_plans()
+            self._taken = []
+
+    def _forget_plans(self) -> None:
+        """Steps were lost, or ran under another arm than planned: begin again with those to come."""
+        self._planned.clear()
+        self._taken = []
+        self._next = 0
+        if self.decision is not None:
+            self.decision.forget_plans()
+
+    def _plan(self) -> None:
+        """Plans as many steps as may begin before the next look but one."""
+        if self.decision is None:
+            return
+        current = self._files[self._paths()[0]].step_count + 1
+        step = self.seconds / max(self.steps, 1)
+        ahead = 2 + (math.ceil(2.5 * QUICK / step) if step > 0 else 0)
+        if not self._planned:
+            self._next = max(self._next, current + 1)
+        arms: list[int] = []
+        first = self._next
+        while self._next < current + ahead:
+            block = self.decision.next_block()
+            self._planned.append((self._next, block))
+            self._next += block.steps
+            arms += [self.decision.arms[block.arm].number] * block.steps
+        self._push_arms(self.decision)
+        self._follow_plan(current)
+        if self.decided_at is None and self.decision.chosen != AS_IT_IS:
+            self.decided_at = current
+        rest = self.decision.arms[self.decision.chosen].number if self.decision.is_settled else 0
+        if arms:
+            offsets = {path: self._offsets.get(path, 0) for path in self._files}
+            for path, file in self._files.items():
+                file.plan(first + offsets[path], arms, rest)
+
+    def _push_arms(self, decision: Decision) -> None:
+        for name, arm in decision.arms.items():
+            if self._pushed.get(name) == arm:
+                continue
+            self._pushed[name] = arm
+            for file in self._files.values():
+                if arm.table:
+                    file.set_table(arm.table, arm.threads)
+                file.set_arm(arm.number, arm.settings)
+
+    def _follow_plan(self, current: int) -> None:
+        """The levers outside of the ranks act as the block of the running step says."""
+        running = next(
+            (block for first, block in self._planned if first <= current < first + block.steps), None
+        )
+        if running is not None:
+            self._apply_outside(running.arm)
+        elif self.decision is not None:
+            self._apply_outside(self.decision.chosen if self.decision.is_settled else AS_IT_IS)
+
+    def _apply_outside(self, arm: str) -> None:
+        """Acts with the levers outside of the ranks; one that cannot act any more is not used again."""
+        for one in [one for one in self.running if not one.lever.inside]:
+            lever = one.lever
+            name, _, setting = arm.partition("=")
+            wanted = PLACEBO if arm == PLACEBO else setting if name == lever.name else AS_IT_IS
+            if self._access is None or self._outside.get(lever.name, AS_IT_IS) == wanted:
+                continue
+            try:
+                lever.set(wanted, self._access)
+            except ElbowroomError as error:
+                self.running.remove(one)
+                self._give_up(lever, f"{lever.name}: is gone: {error.sentence()}")
+            self._outside[lever.name] = wanted
+            self._outside_since = time.monotonic()
+
+    def _give_up(self, lever: Lever, why: str) -> None:
+        for setting in lever.settings(self._program):
+            if self.decision is not None:
+                self.decision.give_up(arm_of(lever, setting), why)
+
+
+def arm_of(lever: Lever, setting: str) -> str:
+    """The arm of an experiment that has a lever at a setting."""
+    return f"{lever.name}={setting}"
+
+
+def _joined(number: int, rows: Sequence[np.void]) -> StepOfRanks:
+    """A step as all ranks saw it: means of their times, the least number of threads that was seen."""
+    arms = {int(row["arm"]) for row in rows}
+    seconds = sum(int(row["end"]) - int(row["begin"]) for row in rows) / len(rows) / 1e9
+    phases = np.mean([row["seconds"] for row in rows], axis=0)
+    threads = rows[0]["threads"]
+    got = np.min([row["got"] for row in rows], axis=0)
+    there = [int(phase) for phase in np.flatnonzero(phases) if phase != OTHERS]
+    observation = StepObservation(
+        seconds=seconds,
+        phases={phase: float(phases[phase]) for phase in there},
+        threads={phase: int(threads[phase]) for phase in there if threads[phase]},
+        got={phase: int(got[phase]) for phase in there if got[phase]},
+    )
+    begin = int(rows[0]["begin"]) / 1e9
+    return StepOfRanks(number, begin, arms.pop() if len(arms) == 1 else None, observation)

@@ -1,0 +1,128 @@
+"""What a guard decides from the steps of programs, some of them on virtual machines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from elbowroom.guard.decision import THREADS_ARM, Decision
+from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
+from elbowroom.guard.thread_search import StepObservation, ThreadSearch
+from elbowroom.models import published
+from elbowroom.virtual.credits import credits
+from virtual_runtime import StepGraph, decide, noisy, rates_of, step_seconds
+
+BEST = {(0, 2): 0.010, (0, 1): 0.020, (1, 2): 0.015, (1, 1): 0.005}
+"""Seconds of two phases with two threads and with one."""
+
+
+def run_phases(
+    decision: Decision, times: dict[tuple[int, int], float], steps: int, got: int = 0
+) -> list[float]:
+    """Steps of a program with two phases whose time depends on its number of threads, 2 as it is; `got`: the
+    number that phase 1 has, whatever is asked.
+    """
+    rng = np.random.default_rng(0)
+    taken = []
+    while len(taken) < steps:
+        block = decision.next_block()
+        arm = decision.arms[block.arm]
+        observations = []
+        for _ in range(block.steps):
+            counts = {phase: arm.threads.get(phase, 0) or 2 for phase in (0, 1)}
+            counts |= {1: got} if got else {}
+            noise = 1 + 0.02 * rng.standard_normal(2)
+            phases = {phase: times[phase, counts[phase]] * noise[phase] for phase in (0, 1)}
+            observations.append(StepObservation(sum(phases.values()), phases, dict(arm.threads), counts))
+            taken.append(observations[-1].seconds)
+        decision.add(block, observations)
+    return taken
+
+
+def test_the_best_number_of_threads_of_each_phase_is_kept_within_fifty_steps() -> None:
+    decision = Decision({}, {}, search=ThreadSearch([1, 2], 2), seed=1)
+    seconds = run_phases(decision, BEST, 200)
+    assert decision.arms[THREADS_ARM].threads == {1: 1}
+    assert (decision.verdict, decision.chosen) == ("pays", THREADS_ARM)
+    best, own = 0.015, 0.025
+    assert (own - np.mean(seconds[50:])) / (own - best) >= 0.8
+
+
+def test_one_slow_step_shows_that_a_phase_needs_all_threads() -> None:
+    decision = Decision({}, {}, search=ThreadSearch([1, 2], 2))
+    seconds = run_phases(decision, {**BEST, (1, 1): 0.030, (1, 2): 0.015}, 400)
+    assert decision.verdict == "off"
+    assert decision.gain is None
+    assert "threads: no other number of threads makes any phase shorter" in decision.notes
+    assert sum(one > 0.03 for one in seconds) == 1
+
+
+def test_a_number_of_threads_that_the_program_fixes_is_seen_and_left() -> None:
+    decision = Decision({}, {}, search=ThreadSearch([1, 2], 2))
+    run_phases(decision, BEST, 100, got=2)
+    assert THREADS_ARM not in decision.arms
+    assert any("the program fixes the number of threads" in note for note in decision.notes)
+
+
+def test_a_setting_that_costs_a_tenth_is_switched_off_after_a_few_rounds_and_said() -> None:
+    decision = Decision({"x=1": {1: 2}}, {1: 1}, seed=2)
+    _, counts = decide(decision, noisy({AS_IT_IS: 1.0, PLACEBO: 1.0, "x=1": 1.1}, 0.01, 2), 300)
+    assert counts["x=1"] <= 8
+    assert any("x=1: costs" in note for note in decision.notes)
+    assert decision.chosen == AS_IT_IS
+
+
+def test_a_setting_that_pays_and_later_harms_is_switched_off() -> None:
+    base = {AS_IT_IS: 1.0, PLACEBO: 1.0, "x=1": 0.8}
+    decision = Decision({"x=1": {1: 2}}, {1: 1}, seed=3)
+    steps = noisy(base, 0.01, 3)
+    decide(decision, steps, 200)
+    assert decision.chosen == "x=1"
+    base["x=1"] = 1.2
+    decide(decision, steps, 600)
+    assert decision.chosen == AS_IT_IS
+    assert any("does not pay any more" in note for note in decision.notes)
+
+
+def test_experiments_cost_no_more_than_the_budget() -> None:
+    base = {AS_IT_IS: 1.0, PLACEBO: 1.0, "x=1": 1.009, "x=2": 1.009}
+    decision = Decision({"x=1": {1: 2}, "x=2": {1: 3}}, {1: 1}, seed=4, budget=0.001)
+    _, counts = decide(decision, noisy(base, 0.03, 4), 3000)
+    lost = 0.009 * (counts.get("x=1", 0) + counts.get("x=2", 0))
+    assert lost < 0.005 * 3000
+
+
+def test_a_run_that_resumes_begins_with_the_rounds_of_the_one_before() -> None:
+    base = {AS_IT_IS: 1.0, PLACEBO: 1.0, "x=1": 0.9}
+    first = Decision({"x=1": {1: 2}}, {1: 1}, seed=5)
+    decide(first, noisy(base, 0.01, 5), 20)
+    assert first.verdict == "cannot say"
+    assert first.experiment is not None
+    second = Decision({"x=1": {1: 2}}, {1: 1}, seed=6, earlier=first.experiment.logs)
+    decide(second, noisy(base, 0.01, 6), 20)
+    assert second.verdict == "pays"
+
+
+def test_a_lever_that_is_gone_is_not_planned_any_more() -> None:
+    decision = Decision({"x=1": {1: 2}, "y=1": {2: 2}}, {1: 1}, seed=7)
+    decision.give_up("x=1", "x: is gone")
+    arms = {decision.next_block().arm for _ in range(9)}
+    assert arms <= {AS_IT_IS, PLACEBO, "y=1"}
+    assert "x: is gone" in decision.notes
+
+
+def test_on_a_virtual_machine_a_setting_is_kept_where_it_pays_and_none_where_nothing_does() -> None:
+    truth = credits(published.load("henrisubnuma").model)
+    rates = rates_of(truth, 17)
+    graph = StepGraph(
+        memory_tasks=22, memory_bytes=4.08e6, compute_tasks=12, compute_seconds=1.6e-3, message_bytes=25.2e6,
+        behind=3,
+    )  # fmt: skip
+    base = {f"hold={hold}": step_seconds(graph, rates, 17, hold) for hold in (0, 4)}
+    base[AS_IT_IS] = base[PLACEBO] = step_seconds(graph, rates, 17, None)
+    assert base["hold=4"] < 0.95 * base[AS_IT_IS] < base["hold=0"]
+    decision = Decision({"hold=0": {1: 2}, "hold=4": {1: 3}}, {1: 1}, seed=8, block_seconds=0)
+    decide(decision, noisy(base, 0.01, 8), 300)
+    assert decision.chosen == "hold=4"
+    still = Decision({"hold=0": {1: 2}}, {1: 1}, seed=9, block_seconds=0)
+    decide(still, noisy({AS_IT_IS: 1.0, PLACEBO: 1.0, "hold=0": 1.0}, 0.005, 9), 600)
+    assert (still.chosen, still.verdict) == (AS_IT_IS, "off")
