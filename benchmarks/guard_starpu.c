@@ -1,6 +1,6 @@
 /* A StarPU graph of memory- and compute-bound tasks beside bursts of 64 MiB messages, in two processes: rank 0 has one worker
  * on core 0 and sends, rank 1 receives on core 1, and does the copying. Each step has TASKS tasks of either kind (1 ms each
- * where they run alone) and MESSAGES messages; it ends when both are over.
+ * where they run alone) and, unless MESSAGES is 0, so many messages as take TASKS ms alone; it ends when both are over.
  *
  * Blocks of STEPS steps take turns, in random order, ROUNDS times: the memory-bound tasks are submitted first ("site"), the
  * compute-bound ones ("best"), and, on the board of ELBOW_GUARD, the memory-bound ones again under each SETTING of the lever.
@@ -41,6 +41,9 @@ static void* make_huge(size_t bytes) {
   void* memory = aligned_alloc(2 << 20, bytes);
   madvise(memory, bytes, MADV_HUGEPAGE);
   memset(memory, 1, bytes);
+#ifdef MADV_COLLAPSE
+  madvise(memory, bytes, MADV_COLLAPSE); /* where none were free before */
+#endif
   return memory;
 }
 
@@ -90,6 +93,12 @@ static void size_tasks(struct starpu_codelet* codelet, long* iterations) {
   }
 }
 
+static void receive_all(char* buffer, long messages) {
+  for (long i = 0; i < messages; ++i) {
+    MPI_Recv(buffer + (size_t)(i % 2) * kMessage, kMessage, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+}
+
 static void send_all(char* buffer, int messages) {
   MPI_Request requests[messages + 1];
   for (int i = 0; i < messages; ++i) {
@@ -101,6 +110,22 @@ static void send_all(char* buffer, int messages) {
     MPI_Testall(messages, requests, &done, MPI_STATUSES_IGNORE);
     if (!done) nanosleep(&nap, NULL);
   }
+}
+
+/* How many messages take as long as a step's tasks of one kind, on both ranks. */
+static int size_burst(int rank, int tasks, char* buffer) {
+  enum { kTrial = 6 };
+  int messages = 0;
+  const double begin = now();
+  if (rank == 1) {
+    receive_all(buffer, kTrial);
+  } else {
+    send_all(buffer, kTrial);
+    messages = (int)(tasks * 1e-3 * kTrial / (now() - begin) + 0.5);
+    messages = messages < 1 ? 1 : messages;
+  }
+  MPI_Bcast(&messages, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return messages;
 }
 
 /* Its duration; that of its messages is added to `moving`. */
@@ -125,13 +150,13 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: %s TASKS MESSAGES STEPS ROUNDS [SETTING ...]\n", argv[0]);
     return 2;
   }
-  const int tasks = atoi(argv[1]), messages = atoi(argv[2]), steps = atoi(argv[3]), rounds = atoi(argv[4]);
+  const int tasks = atoi(argv[1]), steps = atoi(argv[3]), rounds = atoi(argv[4]);
   char* buffer = make_huge(2 * (size_t)kMessage);
   run_on(1);
+  int messages = atoi(argv[2]);
+  if (messages != 0) messages = size_burst(rank, tasks, buffer);
   if (rank == 1) {
-    for (long i = 0; i < (long)rounds * arms * steps * messages; ++i) {
-      MPI_Recv(buffer + (size_t)(i % 2) * kMessage, kMessage, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
+    receive_all(buffer, (long)rounds * arms * steps * messages);
     MPI_Finalize();
     return 0;
   }

@@ -80,7 +80,7 @@ inline bool messages_move(const elbow_guard* board, Movement& movement) {
 // The numbers of a lever's setting on the board (src/elbowroom/guard/lever.py): 0 as it is, 1 placebo, 2 its first setting.
 constexpr std::uint64_t kPlacebo = 1;
 
-// What a lever inside the ranks has seen of its setting is 16 places behind it: the guard reads it there.
-constexpr std::uint32_t kSeen = 16;
+// Where a lever inside the ranks says which setting it saw last, for the guard (src/elbowroom/guard/inside.py).
+constexpr std::uint32_t place_of_seen(std::uint32_t lever) { return ELBOW_GUARD_SETTINGS - 1 - lever; }
 
 }  // namespace elbowroom::guard

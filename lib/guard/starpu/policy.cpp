@@ -157,7 +157,7 @@ std::uint64_t setting_now() {
   const std::uint64_t setting = elbow_guard_setting(all.board, kStarpuLever);
   if (setting != all.seen.load(std::memory_order_relaxed)) {
     all.seen.store(setting, std::memory_order_relaxed);
-    elbow_guard_set(all.board, kStarpuLever + kSeen, setting);
+    elbow_guard_set(all.board, place_of_seen(kStarpuLever), setting);
   }
   return setting;
 }

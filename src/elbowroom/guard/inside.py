@@ -1,0 +1,41 @@
+"""Levers inside the ranks: what they have seen of their setting."""
+
+from __future__ import annotations
+
+import time
+
+from elbowroom.guard.board import SETTINGS
+from elbowroom.guard.experiment import AS_IT_IS
+from elbowroom.guard.lever import PLACEBO, GuardedProgram, Lever, LeverAccess, LeverReading
+
+LATEST = 1.0
+"""Seconds in which a lever must see a setting; one that looks more seldom cannot act in time."""
+_NAP = 0.001
+
+
+class InsideLever(Lever):
+    """A lever that writes the setting that it saw last to the place `SETTINGS - 1 - number` of the board
+    (lib/guard/movement.hpp).
+    """
+
+    def word(self, value: int, program: GuardedProgram) -> str:
+        """The setting of a number on the board."""
+        words = (AS_IT_IS, PLACEBO, *self.settings(program))
+        return words[value] if value < len(words) else f"number {value}"
+
+    def read(self, access: LeverAccess) -> str:
+        """What was seen last."""
+        return self.word(access.board.setting(SETTINGS - 1 - self.number), access.program)
+
+    def calibrate(self, setting: str, access: LeverAccess) -> LeverReading:
+        """Whether the ranks see the setting, and how long that takes."""
+        begin = time.monotonic()
+        try:
+            self.set(setting, access)
+            while (seen := self.read(access)) != setting and time.monotonic() < begin + LATEST:
+                time.sleep(_NAP)
+        finally:
+            self.set(AS_IT_IS, access)
+        took = f"{setting} after {(time.monotonic() - begin) * 1e3:.0f} ms"
+        got = took if seen == setting else f"{seen} for {LATEST:g} s"
+        return LeverReading(setting=setting, requested=setting, got=got, works=seen == setting)

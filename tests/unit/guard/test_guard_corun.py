@@ -1,0 +1,102 @@
+"""Neighbours that yield while messages move (guard/levers/corun.py), on a fake board and a real process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from elbowroom.guard.experiment import AS_IT_IS
+from elbowroom.guard.keeper import Keeper, keeping
+from elbowroom.guard.lever import PLACEBO, GuardedProgram, LeverAccess
+from elbowroom.guard.levers.corun import NEIGHBOURS, Corun
+
+PATIENCE = 30
+
+
+class FakeBoard:
+    """So many bytes are in flight."""
+
+    def __init__(self) -> None:
+        self.out = 0
+
+    def ranks(self) -> tuple[Any, ...]:
+        return (SimpleNamespace(out=self.out),)
+
+
+@pytest.fixture
+def neighbour() -> Iterator[int]:
+    process = subprocess.Popen(["sleep", "600"])
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def keeper(tmp_path: Path) -> Iterator[Keeper]:
+    with keeping("test", tmp_path) as one:
+        yield one
+
+
+def access_of(board: FakeBoard, keeper: Keeper, *neighbours: object) -> LeverAccess:
+    program = GuardedProgram(words=("app",), libraries={}, env={NEIGHBOURS: ",".join(map(str, neighbours))})
+    return LeverAccess(program=program, board=board, keeper=keeper, processes=())  # type: ignore[arg-type]
+
+
+def becomes(process: int, policy: int) -> bool:
+    until = time.monotonic() + PATIENCE
+    while os.sched_getscheduler(process) != policy and time.monotonic() < until:
+        time.sleep(0.001)
+    return os.sched_getscheduler(process) == policy
+
+
+def test_a_neighbour_is_idle_while_messages_move_and_only_then(neighbour: int, keeper: Keeper) -> None:
+    lever, board = Corun(), FakeBoard()
+    access = access_of(board, keeper, neighbour)
+    lever.set("idle", access)
+    for _ in range(2):
+        board.out = 64 << 20
+        assert becomes(neighbour, os.SCHED_IDLE)
+        board.out = 0
+        assert becomes(neighbour, os.SCHED_OTHER)
+    board.out = 64 << 20
+    assert becomes(neighbour, os.SCHED_IDLE)
+    lever.set(AS_IT_IS, access)
+    assert os.sched_getscheduler(neighbour) == os.SCHED_OTHER
+
+
+def test_the_placebo_changes_nothing(neighbour: int, keeper: Keeper) -> None:
+    lever, board = Corun(), FakeBoard()
+    access = access_of(board, keeper, neighbour)
+    board.out = 64 << 20
+    lever.set(PLACEBO, access)
+    time.sleep(0.05)
+    assert os.sched_getscheduler(neighbour) == os.SCHED_OTHER
+    lever.set(AS_IT_IS, access)
+
+
+def test_what_is_asked_is_looked_at_and_undone(neighbour: int, keeper: Keeper) -> None:
+    reading = Corun().calibrate("idle", access_of(FakeBoard(), keeper, neighbour))
+    assert reading.works
+    assert reading.got.startswith("idle in 1 threads after ")
+    assert os.sched_getscheduler(neighbour) == os.SCHED_OTHER
+
+
+def test_a_neighbour_that_has_ended_is_a_machine_error_and_not_more(keeper: Keeper) -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    lever = Corun()
+    access = access_of(FakeBoard(), keeper, process.pid)
+    assert "No such process" in str(lever.missing(access.program))
+
+
+@pytest.mark.parametrize(("neighbours", "sentence"), [((), "no neighbour is named"), (("abc",), "is not the number")])
+def test_without_neighbours_the_lever_is_missing(neighbours: tuple[str, ...], sentence: str) -> None:
+    program = GuardedProgram(words=("app",), libraries={}, env={NEIGHBOURS: ",".join(neighbours)})
+    assert sentence in str(Corun().missing(program))
