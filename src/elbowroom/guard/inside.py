@@ -32,10 +32,10 @@ class InsideLever(Lever):
         begin = time.monotonic()
         try:
             self.set(setting, access)
-            while (seen := self.read(access)) != setting and time.monotonic() < begin + LATEST:
+            while (setting_there := self.read(access)) != setting and time.monotonic() < begin + LATEST:
                 time.sleep(_NAP)
         finally:
             self.set(AS_IT_IS, access)
         took = f"{setting} after {(time.monotonic() - begin) * 1e3:.0f} ms"
-        got = took if seen == setting else f"{seen} for {LATEST:g} s"
-        return LeverReading(setting=setting, requested=setting, got=got, works=seen == setting)
+        got = took if setting_there == setting else f"{setting_there} for {LATEST:g} s"
+        return LeverReading(setting=setting, requested=setting, got=got, works=setting_there == setting)

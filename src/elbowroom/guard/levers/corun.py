@@ -1,7 +1,7 @@
 """The lever `corun`: neighbour jobs yield while large messages of the guarded job move.
 
-The neighbours are the processes that ELBOW_GUARD_NEIGHBOURS names. A thread of the guard watches the board, and
-acts on its edges: at HIGH bytes of sends in flight, and once they have been LOW or less for QUIET seconds.
+The neighbours are the processes of ELBOW_GUARD_NEIGHBOURS. A thread of the guard watches the board and acts on
+its edges: at HIGH bytes of sends in flight, and once they have been LOW or less for QUIET seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class EdgeWatch:
     """Calls `act(True)` once much is in flight, and `act(False)` once it is over, also at the end."""
 
     def __init__(self, board: Board, act: Callable[[bool], None]) -> None:
-        """Starts to watch. `act` may raise MachineError, which `end` raises again; then nothing acts any more."""
+        """Starts to watch. `act` may raise MachineError, which `end` raises again; then nothing acts more."""
         self._board = board
         self._act = act
         self._over = threading.Event()
