@@ -1,7 +1,7 @@
 """The lever `corun`: neighbour jobs yield while large messages of the guarded job move.
 
-The neighbours are the processes of ELBOW_GUARD_NEIGHBOURS. A thread of the guard watches the board and acts on
-its edges: at HIGH bytes of sends in flight, and once they have been LOW or less for QUIET seconds.
+The neighbours are the processes of ELBOW_GUARD_NEIGHBOURS. A thread of the guard watches the board and acts
+on its edges: at HIGH bytes of sends in flight, and once they have been LOW or less for QUIET seconds.
 """
 
 from __future__ import annotations
