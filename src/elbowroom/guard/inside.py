@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from elbowroom.guard.board import SETTINGS
-from elbowroom.guard.experiment import AS_IT_IS
-from elbowroom.guard.lever import PLACEBO, GuardedProgram, Lever, LeverAccess, LeverReading
+from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
+from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
 
 LATEST = 1.0
 """Seconds in which a lever must see a setting; one that looks more seldom cannot act in time."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from elbowroom.guard.experiment import AS_IT_IS
+from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
 from elbowroom.guard.keeper import Keeper, keeping
-from elbowroom.guard.lever import PLACEBO, GuardedProgram, LeverAccess
+from elbowroom.guard.lever import GuardedProgram, LeverAccess
 from elbowroom.guard.levers.corun import NEIGHBOURS, Corun
 
 PATIENCE = 30

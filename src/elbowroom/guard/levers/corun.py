@@ -14,8 +14,8 @@ from pathlib import Path
 
 from elbowroom.errors import MachineError
 from elbowroom.guard.board import Board
-from elbowroom.guard.experiment import AS_IT_IS
-from elbowroom.guard.lever import PLACEBO, GuardedProgram, Lever, LeverAccess, LeverReading
+from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
+from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
 
 NEIGHBOURS = "ELBOW_GUARD_NEIGHBOURS"
 HIGH = 1 << 20
