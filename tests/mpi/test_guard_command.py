@@ -117,8 +117,8 @@ def test_a_signal_reaches_the_program(mpi: Mpi, programs: dict[str, str]) -> Non
 def test_threads_by_phase_are_found_used_and_counted(
     mpi: Mpi, programs: dict[str, str], tmp_path: Path
 ) -> None:
-    """Sixty loops of two threads that sleep at barriers take much longer than those of one."""
-    words = launch(mpi, 1, programs["stencil"], "100", "256", "60", "marks")
+    """Three hundred loops of two threads that sleep at barriers take much longer than those of one."""
+    words = launch(mpi, 1, programs["stencil"], "160", "256", "300", "marks")
     done, receipt = guard(tmp_path, "--levers", "threads", *words)
     assert done.returncode == 0, done.stderr
     assert "s a step" in done.stdout

@@ -74,6 +74,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COMMANDS = {
     "profile record -- mpirun -n 2 ls": ("recorder's libraries", "the program, with the profiler"),
     "profile --nic 50MB/s -- mpirun -n 2 ls": ("nic", "the program, with the profiler"),
+    "guard -- mpirun -n 2 ls": ("recorder's libraries", "the program, guarded"),
     "nic measure --ranks 2": ("network-bench", "13 cases, 5 repetitions each"),
     "nic measure --ranks 2 --nic 50MB/s --sizes 4": ("nic", "repetitions each"),
     "trace record -- mpirun -n 2 ls": ("recorder's libraries", "the program, with the recorder"),

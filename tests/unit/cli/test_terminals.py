@@ -81,6 +81,7 @@ NOT_HERE = {
     "colocate demand": "needs a quiet machine for minutes; it waits as colocate measure does",
     "colocate fit": "needs a quiet machine for minutes; its bar is that of every measurement",
     "nic run": "the terminal is the program's",
+    "guard": "the terminal is the program's",
     "profile record": "the terminal is the program's",
     "trace record": "the terminal is the program's",
     "trace overhead": "waits for a program: test_silence",
