@@ -82,6 +82,10 @@ class Guard(Verb):
             raise UsageError(
                 "cannot be given with --observe, which uses none", field="levers", hint="leave one out"
             )
+        if not 0 <= self.budget <= 1:
+            raise UsageError(
+                "must be from 0 to 100 %", field="budget", value=self.budget, hint="default: 0.5%"
+            )
         if named == ():
             raise UsageError("names no lever", field="levers", value=self.levers, hint="leave it out")
         if self.receipt is not None and not Path(self.receipt).absolute().parent.is_dir():
