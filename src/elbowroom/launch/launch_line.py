@@ -53,8 +53,9 @@ def joined(*lists: str | None) -> str:
 def with_theirs(words: Sequence[str], own: str) -> tuple[list[str], list[bool]]:
     """The words of a launcher's command with `own` added to the options that set LD_PRELOAD.
 
-    Such options are `-x` of Open MPI, `-env` and `-genv` of MPICH. The second value says for each program of
-    the job (separated by `:`) whether it had such an option.
+    Such options are `-x` of Open MPI, `-env` and `-genv` of MPICH; `env LD_PRELOAD=...` in front of the
+    program sets it as well. The second value says for each program of the job (separated by `:`) whether it
+    had such an option.
     """
     changed, had = list(words), [False]
     for place, word in enumerate(words):
@@ -67,7 +68,18 @@ def with_theirs(words: Sequence[str], own: str) -> tuple[list[str], list[bool]]:
         elif place > 1 and previous == NAME and words[place - 2].lstrip("-") in ("env", "genv"):
             changed[place] = joined(own, word)
             had[-1] = True
-    return changed, had
+    return changed_by_env(changed, own), had
+
+
+def changed_by_env(words: Sequence[str], own: str) -> list[str]:
+    """The words of a command with `own` in front of what `env` preloads."""
+    changed, by_env = list(words), False
+    for place, word in enumerate(words):
+        if by_env and word.startswith(f"{NAME}="):
+            changed[place] = f"{NAME}={joined(own, word.partition('=')[2])}"
+        option = word.startswith("-") or _assigns(word) or words[place - 1] in WRAPPERS["env"].valued
+        by_env = Path(word).name == "env" or (by_env and option)
+    return changed
 
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "flux")
@@ -114,6 +126,30 @@ WRAPPERS = {
     "sudo": Wrapper(("-u", "-g", "-D")),
     "strace": Wrapper(("-e", "-o", "-p", "-s")),
 }
+
+
+DEBUGGERS = frozenset(
+    {
+        "gdb",
+        "cuda-gdb",
+        "gdb-oneapi",
+        "rocgdb",
+        "lldb",
+        "rr",
+        "ddt",
+        "totalview",
+        "valgrind",
+        "strace",
+        "ltrace",
+    }
+)
+"""Programs that stop or slow down the one that they run."""
+
+
+def debugger_of(words: Sequence[str]) -> str | None:
+    """The debugger in a command: around the launcher, or around each rank; None without one."""
+    names = (Path(word).name for word in words if shutil.which(word) is not None)
+    return next((name for name in names if name in DEBUGGERS), None)
 
 
 def launcher_of(words: Sequence[str]) -> int | None:

@@ -194,7 +194,10 @@ def prepare(
             folder = launch_line.plain_folder(build.trace_libraries(traced))
             preloads = (*_adapters_in(folder, settings, chosen), *preloads)
     if preloads:
-        exported[launch_line.NAME] = launch_line.joined(*map(str, preloads), env.get(launch_line.NAME))
+        own = launch_line.joined(*map(str, preloads))
+        exported[launch_line.NAME] = launch_line.joined(own, env.get(launch_line.NAME))
+        if place is None or Path(words[place]).name in DIRECT:
+            words = launch_line.changed_by_env(words, own)
     if place is None:
         return RecordedCommand(tuple(words), env | exported, chosen, traced, notes)
     whole = env | {name: value for name, value in launch_environment().items() if name not in env}

@@ -95,21 +95,27 @@ def request_trials(
         run_s=run_s,
         mpi=mpi,
         copy_dir=options.copy_dir,
-        off=_off(options, before, exit_code, run_s, own),
+        off=_off(options, words, before, exit_code, run_s, own),
         input=input_file(before),
         offset=before.offset or 0,
     )
 
 
-def _off(options: TrialOptions, before: Before, exit_code: int, run_s: float, own: Path) -> str:
+def _off(
+    options: TrialOptions, words: Sequence[str], before: Before, exit_code: int, run_s: float, own: Path
+) -> str:
     """Why nothing is tried; empty where it is."""
     from elbowroom.diagnose.program_folder import refused_input, written_files
+    from elbowroom.launch.launch_line import debugger_of
     from elbowroom.quantities import short_time
 
     if options.try_lines is False:
         return "--no-try was given"
     if exit_code != 0:
         return f"the program ended with exit code {exit_code}"
+    debugger = debugger_of(words)
+    if debugger is not None:
+        return f"the program runs under {debugger}"
     if options.try_lines is None and run_s >= SHORT:
         return f"a run takes {short_time(run_s)}; try it all the same with --try"
     refused = refused_input(before)

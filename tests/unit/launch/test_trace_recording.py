@@ -12,6 +12,7 @@ import pytest
 import trace_stand_ins
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import recorder, trace_reader
+from elbowroom.launch.launch_line import debugger_of
 from elbowroom.launch.recorder import RecordedCommand, RecorderSettings, forwarded, launcher_of, prepare
 
 SETTINGS = RecorderSettings(directory="/traces/t", job=7, categories=("mpi", "task"), policy="drain", core=3)
@@ -79,6 +80,10 @@ def test_what_the_launcher_preloads_itself_is_preloaded_beside_ours() -> None:
     ]  # fmt: skip
     found = forwarded(["mpiexec", "-genv", "LD_PRELOAD", "/t.so", "a"], 0, "mpich", VARIABLES)
     assert found[-4:] == ("-genv", "LD_PRELOAD", "/l/x.so:/t.so", "a")
+    found = forwarded(["mpirun", "env", "-u", "A", "LD_PRELOAD=/t.so", "a"], 0, "openmpi", VARIABLES)
+    assert "LD_PRELOAD=/l/x.so" in found
+    assert found[-2:] == ("LD_PRELOAD=/l/x.so:/t.so", "a")
+    assert forwarded(["mpirun", "a", "LD_PRELOAD=/t.so"], 0, "openmpi", VARIABLES)[-1] == "LD_PRELOAD=/t.so"
 
 
 def test_the_launcher_decides_how_it_is_told_whatever_mpi_the_program_has(
@@ -222,3 +227,18 @@ def test_a_core_that_this_host_does_not_have_is_refused(words: list[str]) -> Non
 @pytest.mark.parametrize("option", ["--host", "-H", "--hostfile", "-f"])
 def test_a_core_of_other_hosts_is_not_checked_here(option: str) -> None:
     recorder.check_core(["mpirun", option, "a", "./app"], 1000000)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["gdb", "--args", "mpirun", "./app"], "gdb"),
+        (["mpirun", "-n", "2", "/usr/bin/valgrind", "./app"], "valgrind"),
+        (["mpirun", "-n", "2", "./app"], None),
+    ],
+)
+def test_a_debugger_is_found_around_the_launcher_and_the_ranks(
+    words: list[str], name: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda word: word)
+    assert debugger_of(words) == name
