@@ -9,8 +9,8 @@ day that the output names. Only then are the pairs measured. FOLDER keeps all; w
 stopped, the same command continues.
 
 Exit code 1 where a bar is missed: a mean error of 5 %, a rank correlation of 0.9, and a regret of 1 % or
-that of the measurement, if one half of it chooses the pairs for the other. Ten minutes on a machine that
-does nothing else.
+that of the measurement, if one half of it chooses the pairs for the other. A quarter of an hour on a machine
+that does nothing else.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ NOISY = 2.0
 """Times the noise of the measurement from which on a loss is one."""
 MOST_ERROR, LEAST_RANKS, MOST_REGRET = 5.0, 0.9, 1.0
 PERCENT = 100.0
+STOPPED = 130
 TELL: Callable[[str], object] = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
 
 
@@ -362,6 +363,9 @@ def main() -> int:
     except ElbowroomError as error:
         print(f"demand: {error.sentence()}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("demand: stopped; the same command continues", file=sys.stderr)
+        return STOPPED
     wrong = [*found["untrusted"], *misses(found)]
     if options.json:
         print(json.dumps({**found, "missed": wrong}, indent=1))

@@ -345,7 +345,7 @@ def model_of_machine(
         model = load_model(given)
         check_machine(model, hosts, given)
         return MachineModel(model, "given")
-    earlier = earlier_model(hosts, size)
+    earlier = earlier_models(hosts, size).newest
     if earlier is not None:
         return MachineModel(earlier, "earlier")
     if len(set(hosts)) > 1:
@@ -373,27 +373,61 @@ def check_machine(model: Model, hosts: Sequence[str], given: object) -> None:
         )
 
 
-def earlier_model(hosts: Sequence[str], size: int, folder: Path | str = RUNS) -> Model | None:
-    """The newest model in the runs of a folder that was measured on this machine for such messages."""
+class EarlierModels(NamedTuple):
+    """The newest model that suits, and why each of the others does not: its file and a reason."""
+
+    newest: Model | None
+    refused: tuple[tuple[str, str], ...] = ()
+
+    def sentence(self) -> str:
+        """Why none of them is used; empty where one is, or there are none."""
+        if self.newest is not None or not self.refused:
+            return ""
+        named = "; ".join(f"{path} {reason}" for path, reason in self.refused[:_NAMED])
+        more = len(self.refused) - _NAMED
+        return f"No earlier model is used: {named}{f'; and {more} more' if more > 0 else ''}."
+
+
+_NAMED = 2
+"""Earlier models whose reasons are given."""
+
+
+def earlier_models(hosts: Sequence[str], size: int, folder: Path | str = RUNS) -> EarlierModels:
+    """The models in the runs of a folder, for messages of `size` bytes between processes of these hosts."""
     from elbowroom.verbs.model_file import load_model
 
     suitable: list[Model] = []
+    refused = []
     for path in sorted(Path(folder).glob("*/models/*.json")):
         try:
             model = load_model(path)
             check_machine(model, hosts, path)
-        except ElbowroomError:
+        except ElbowroomError as error:
+            refused.append((str(path), error.message))
             continue
-        if model.document.calibration.origin == "measured" and _suits(model, size) and len(set(hosts)) == 1:
+        reason = _unsuitable(model, hosts, size)
+        if reason:
+            refused.append((str(path), reason))
+        else:
             suitable.append(model)
-    return max(suitable, key=lambda model: model.document.created, default=None)
+    newest = max(suitable, key=lambda model: model.document.created, default=None)
+    return EarlierModels(newest, tuple(refused))
 
 
-def _suits(model: Model, size: int) -> bool:
+def _unsuitable(model: Model, hosts: Sequence[str], size: int) -> str:
+    """Why a model of this machine is not used; empty where it is."""
+    calibration = model.document.calibration
+    if calibration.origin != "measured":
+        return "was not measured"
     if not fitted_models(model.document):
-        return False  # an accelerator alone
-    calibrated = model.document.calibration.size
-    return model.document.message_size is not None or max(size / calibrated, calibrated / size) <= NEAR
+        return "has models of an accelerator only"
+    if len(set(hosts)) > 1:
+        return "was not measured between several hosts"
+    calibrated = calibration.size
+    if model.document.message_size is None and max(size / calibrated, calibrated / max(size, 1)) > NEAR:
+        own, others = format_size(calibrated), format_size(size)
+        return f"is for messages of {own}, and most bytes are in messages of {others}"
+    return ""
 
 
 BUDGET = 8

@@ -21,6 +21,7 @@ from elbowroom.diagnose.causes import Cause, StepEvidence, disturbance, find_cau
 from elbowroom.diagnose.summary import part_rows, pop_of, shares_of
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
+from elbowroom.launch.launch_line import debugger_of
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.models.demand import demand_of_profile
 from elbowroom.profile.analysis import NodeAnalysis, analyse_nodes
@@ -38,10 +39,11 @@ from elbowroom.profile.steps import StepSearch, find_steps
 from elbowroom.quantities import percent, short_time
 from elbowroom.signals import Stopped, stopped_by_signals
 from elbowroom.verbs.calibrate import (
+    EarlierModels,
     MachineModel,
     NoModel,
     check_machine,
-    earlier_model,
+    earlier_models,
     model_of_machine,
 )
 from elbowroom.verbs.diagnose_trials import TrialRequest, run_trials, trial_notes
@@ -206,9 +208,10 @@ def _advised(
     """
     size, name = profiled.message_bytes or 0, Path(diagnosis.profile).name
     machine, missing = None, ""
+    earlier = EarlierModels(None) if given is not None else earlier_models(profiled.hosts, size)
     try:
         needed = known.verify is not None or diagnosis.causes[0].cause in NEEDS_MODEL
-        if given is None and not needed and earlier_model(profiled.hosts, size) is None:
+        if given is None and not needed and earlier.newest is None:
             missing = "There is no model of this machine, and no cause needs one."
         else:
             quick = budget if known.verify is not None else min(budget, QUICK_MODEL)
@@ -231,6 +234,7 @@ def _advised(
         unknown=job.unknown,
         hidden_most=_hidden_most(profiled, job),
         missing=missing,
+        notes=(*diagnosis.notes, *filter(None, [earlier.sentence()])),
     )
     if machine is None:
         return diagnosis
@@ -262,7 +266,10 @@ def planned_model(
     if model is not None:
         check_machine(load_model(model), () if profiled is None else profiled.hosts, model)
         return
-    if profiled is not None and earlier_model(profiled.hosts, profiled.message_bytes or 0) is not None:
+    if (
+        profiled is not None
+        and earlier_models(profiled.hosts, profiled.message_bytes or 0).newest is not None
+    ):
         return
     from elbowroom.verbs.run import dry_run
 
@@ -411,6 +418,9 @@ def _notes(explained: Explained, exit_code: int | None) -> list[str]:
         notes.append(
             f"The program ended with exit code {exit_code}: the diagnosis is of what was recorded until then."
         )
+    debugger = None if profile.manifest is None else debugger_of(profile.manifest.command)
+    if debugger is not None:
+        notes.append(f"The program ran under {debugger}: its times are not those that it has without.")
     if profiled is not None and profiled.overlap.reason:
         notes.append(waiting_sentence(profiled.overlap))
     notes += [f"{sentence}: they slow each other down." for sentence in sharing(profile.ranks)]

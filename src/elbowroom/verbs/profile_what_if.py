@@ -87,22 +87,23 @@ class PredictChanges(Verb):
         )
 
     def _model(self, hosts: tuple[str, ...], size: int) -> Model:
-        from elbowroom.verbs.calibrate import check_machine, earlier_model
+        from elbowroom.verbs.calibrate import check_machine, earlier_models
         from elbowroom.verbs.model_file import load_model
 
         if self.model is not None:
             model = load_model(self.model)
             check_machine(model, hosts, self.model)
             return model
-        earlier = earlier_model(hosts, size)
-        if earlier is None:
+        earlier = earlier_models(hosts, size)
+        if earlier.newest is None:
+            why = earlier.sentence()
             raise UsageError(
-                "no model of the profile's machine is in runs/",
+                f"no model of the profile's machine is in runs/{f' ({why})' if why else ''}",
                 field="model",
                 hint=f"measure one: elbowroom diagnose --profile {self.directory}; or name one: "
                 "--model M.json",
             )
-        return earlier
+        return earlier.newest
 
     def print(self, result: WhatIf) -> None:
         """The program now, then a line for each change."""

@@ -38,6 +38,10 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     "calibrate": ("calibration: what `calibrate --json` prints", "measure.adaptive:CalibrationDocument"),
     "compare": ("comparison of runs: what `compare --json` prints", "results.comparison:Comparison"),
     "demand": ("demand.json of a profile: what `colocate demand --json` prints", "models.demand:Demand"),
+    "diagnose-lint": (
+        "what is wrong with a launch line: what `diagnose --lint --json` prints",
+        "diagnose.lint:LintReport",
+    ),
     "diagnosis": (
         "diagnosed program: what `diagnose --json` prints",
         "verbs.diagnosis_document:Diagnosis",
@@ -177,6 +181,10 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
     ),
     "trace-stat": ("statistics of a trace: what `trace stat --json` prints", "trace.documents:Stat"),
     "trace-sync": ("clocks of a trace: what `trace sync --json` prints", "trace.documents:Sync"),
+    "trial-request": (
+        "trials.json of a diagnosis: what it was trying when it was stopped",
+        "verbs.diagnose_trials:TrialRequest",
+    ),
     "what-if": ("predicted changes: what `profile what-if --json` prints", "advise.what_if:WhatIf"),
 }
 """By name: the title, and the place of the type or of a function that makes it; several where a command, or

@@ -19,7 +19,7 @@ from elbowroom.errors import UsageError
 from elbowroom.models.document import Calibration
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.job import profiled_steps
-from elbowroom.verbs.calibrate import MOST_FITTING, NoModel, earlier_model, model_of_machine
+from elbowroom.verbs.calibrate import MOST_FITTING, NoModel, earlier_models, model_of_machine
 from elbowroom.verbs.profiled_job import choices_of_command, job_of_profile
 from elbowroom.verbs.run_options import ProfiledProgram
 from made_profiles import MS, Row, write_profile
@@ -334,14 +334,23 @@ def test_the_newest_model_for_such_messages_is_taken(tmp_path: Path) -> None:
     stored(tmp_path, "small", created="2026-03-01", size=4096)
     (tmp_path / "bad" / "models").mkdir(parents=True)
     (tmp_path / "bad" / "models" / "henri.json").write_text("{")
-    found = earlier_model(("henri",), SIZE, tmp_path)
-    assert found is not None
-    assert found.path == newest
+    found = earlier_models(("henri",), SIZE, tmp_path)
+    assert found.newest is not None
+    assert found.newest.path == newest
+    assert found.sentence() == ""
+    assert [Path(path).parts[-3] for path, _ in found.refused] == ["bad", "small"]
 
 
-def test_a_model_of_another_machine_is_not_taken(tmp_path: Path) -> None:
-    stored(tmp_path, "henri", created="2026-01-01", size=64_000_000)
-    assert earlier_model(("vm",), SIZE, tmp_path) is None
+def test_it_is_said_why_earlier_models_are_not_taken(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        stored(tmp_path, name, created="2026-01-01", size=64_000_000)
+    other = earlier_models(("vm",), SIZE, tmp_path)
+    assert other.newest is None
+    assert "a/models/henri.json is the model of another machine than the profile's" in other.sentence()
+    assert other.sentence().endswith("; and 1 more.")
+    small = earlier_models(("henri",), 4096, tmp_path).sentence()
+    assert "is for messages of 64 MB, and most bytes are in messages of 4 KiB" in small
+    assert earlier_models(("henri",), SIZE, tmp_path / "none").sentence() == ""
 
 
 def test_several_hosts_need_a_model_that_was_measured_between_them(

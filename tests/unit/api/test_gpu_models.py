@@ -133,7 +133,9 @@ def test_a_file_of_an_accelerator_alone_is_no_model_of_a_profiled_machine(tmp_pa
     path = tmp_path / "run" / "models" / "made.json"
     write_model(path, document(two_node_part()))
     calibrate.check_machine(Model(document(two_node_part()), path), ("made",), path)
-    assert calibrate.earlier_model(("made",), 4096, tmp_path) is None
+    found = calibrate.earlier_models(("made",), 4096, tmp_path)
+    assert found.newest is None
+    assert found.refused[0][1] == "has models of an accelerator only"
 
 
 def test_a_copy_has_the_rate_of_its_link() -> None:
