@@ -158,10 +158,10 @@ class ReportOverlap(Verb):
         if self.compare:
             both = (("first", result.first), ("second", result.second))  # type: ignore[union-attr]
             why = " ".join(f"In the {name} trace: {_hidden(one)}" for name, one in both)
-            following = command_line("trace", "overlap", _names(self.files)[-1], "-o", "overlap.html")
+            following = _command(_names(self.files)[-1:])
             return Answer(result.verdict, why, following, "" if self.trusted(result) else "yellow")
-        page = command_line("trace", "overlap", *_names(self.files), "-o", "overlap.html")
-        following = page if self.out is None else command_line("help", "trace-overlap")
+        written = self.out is not None
+        following = command_line("help", "trace-overlap") if written else _command(_names(self.files))
         why = _hidden(result)  # type: ignore[arg-type]
         return Answer(result.verdict, why, following, "" if self.trusted(result) else "yellow")
 
@@ -216,6 +216,12 @@ def save(result: TraceOverlap, path: Path) -> None:
 
 def _names(files: Sequence[str | Path] | str | Path) -> list[str]:
     return [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
+
+
+def _command(names: Sequence[str]) -> str:
+    """What writes the page. What came from a pipe is gone: a file stands for it."""
+    files = ["trace.json" if one == "-" or one.startswith("/dev/") else one for one in names]
+    return command_line("trace", "overlap", *files, "-o", "overlap.html")
 
 
 def _traces(path: Path, scratch: Path) -> list[TraceFile]:
