@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal, get_args
 
 import numpy as np
 
-from elbowroom.trace.overlap.events import Events, Flags
+from elbowroom.trace.overlap.events import Events, Flags, Floats, Ints
 from elbowroom.trace.overlap.places import find_steps
 from elbowroom.trace.overlap.recognition import COMMUNICATION, COMPUTATION, recognise, steps_of
-from elbowroom.trace.overlap.slices import slices
-from elbowroom.trace.overlap.spans import Spans, union
+from elbowroom.trace.overlap.slices import Slices, slices
+from elbowroom.trace.overlap.spans import union
+
+Pattern = Literal["alike", "class", "place", "instance", "short", "long", "phase", "dose", "message"]
+"""What a slowdown depends on: the class, its place or instance of computation, how long that is, where in the
+step, the share of it that is covered, how long the communication is.
+"""
+PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
+PHASES = 20
+"""Parts of a step that have their own slowdowns of each class."""
 
 
 def sides(events: Events) -> tuple[Flags, Flags]:
@@ -57,31 +67,83 @@ def _with(events: Events, owner: np.ndarray, start: np.ndarray, duration: np.nda
     return dataclasses.replace(events, start=start, duration=duration, **columns)
 
 
-def plant(events: Events, slowdown: float) -> tuple[Events, float]:
-    """The events with time stretched by `slowdown` wherever a rank computes and communicates, all that
-    follows later, and what that costs in s of a rank's time (mean over ranks).
+def plant(
+    events: Events, slowdown: float, pattern: Pattern = "alike", seed: Sequence[int] = (0,)
+) -> tuple[Events, float, float]:
+    """The events with time stretched wherever a rank computes and communicates, and all that follows later;
+    what that costs in s of a rank's time (mean over ranks); and the slowdown of all the shared time.
+
+    That is `slowdown` itself if all instances are slowed `alike`; other patterns multiply what it adds to 1.
     """
     computes, communicates = sides(events)
     cut = slices(events)
     of = events.rank[cut.owner]
     start, end, issued = events.start.copy(), events.end.copy(), events.issued.copy()
-    cost, ranks = 0.0, 0
+    added = shared = 0.0
+    ranks = 0
     for rank in range(len(events.ranks)):
-        spans = [
-            union(cut.start[chosen], cut.end[chosen])
-            for side in (computes, communicates)
-            for chosen in [side[cut.owner] & (of == rank)]
-        ]
-        if not all(len(one.start) for one in spans):
-            ranks += len(spans[0].start) + len(spans[1].start) > 0
+        chosen = [side[cut.owner] & (of == rank) for side in (computes, communicates)]
+        ranks += any(one.any() for one in chosen)
+        if not all(one.any() for one in chosen):
             continue
-        both = _both(*spans)
-        cost, ranks = cost + (slowdown - 1) * both.total / 1e9, ranks + 1
+        begin, stop, owners = _both(
+            *(Slices(owner=cut.owner[one], start=cut.start[one], end=cut.end[one]) for one in chosen)
+        )
+        factor = (slowdown - 1) * _factors(events, pattern, (begin, stop), *owners, seed)
+        length = (stop - begin).astype(float)
+        more = np.concatenate([[0.0], np.cumsum(factor * length)])
+        added, shared = added + more[-1], shared + float(length.sum())
         mine = events.rank == rank
         for times in (start, end, issued):
-            before = both.covered(np.full(int(mine.sum()), times[mine].min() - 1), times[mine])
-            times[mine] += np.round((slowdown - 1) * before).astype(np.int64)
-    return dataclasses.replace(events, start=start, duration=end - start, issued=issued), cost / max(ranks, 1)
+            at = np.searchsorted(begin, times[mine], side="right") - 1
+            inside = np.clip(times[mine] - begin[np.maximum(at, 0)], 0, length[np.maximum(at, 0)])
+            before = np.where(at < 0, 0.0, more[at] + factor[at] * inside)
+            times[mine] += np.round(before).astype(np.int64)
+    planted = dataclasses.replace(events, start=start, duration=end - start, issued=issued)
+    return planted, added / max(ranks, 1) / 1e9, 1 + added / max(shared, 1.0)
+
+
+def _factors(
+    events: Events,
+    pattern: Pattern,
+    pieces: tuple[Ints, Ints],
+    computing: Ints,
+    communicating: Ints,
+    seed: Sequence[int],
+) -> Floats:
+    """What multiplies the slowdown of each piece of time, 1 on average or so; shape (pieces,)."""
+    begin, end = pieces
+    random = np.random.default_rng(seed)
+    by_class: Floats = random.exponential(1.0, len(events.classes))
+    by_place: Floats = random.exponential(1.0, (len(events.classes), PHASES))
+    by_instance: Floats = random.exponential(1.0, len(events))
+    begins = find_steps(events, steps_of(events)).begins.get(int(events.rank[computing[0]]), np.zeros(0))
+    step = np.searchsorted(begins, events.issued[computing], side="right")
+    first, last = np.full(len(begins) + 1, np.inf), np.full(len(begins) + 1, -np.inf)
+    np.minimum.at(first, step, begin)
+    np.maximum.at(last, step, begin)
+    phase: Floats = (begin - first[step]) / np.maximum(last - first, 1)[step]
+    of_places: Floats = by_place[events.kind[computing], (phase * (PHASES - 1)).astype(np.int64)]
+    match pattern:
+        case "alike":
+            return np.ones(len(begin))
+        case "class":
+            return by_class[events.kind[computing]]
+        case "place":
+            return of_places
+        case "instance":
+            return by_instance[computing]
+        case "short":
+            return 2 * (1 - _quantile(events.duration, computing))
+        case "long":
+            return 2 * _quantile(events.duration, computing)
+        case "phase":
+            return 2 * phase
+        case "dose":
+            covered = np.bincount(computing, end - begin, len(events)) / np.maximum(events.duration, 1)
+            return 2 * covered[computing]
+        case "message":
+            return 2 * _quantile(events.duration, communicating)
 
 
 def halves(events: Events) -> tuple[Events, Events]:
@@ -98,8 +160,30 @@ def _columns(events: Events, kept: Flags) -> tuple[np.ndarray, np.ndarray, np.nd
     return np.flatnonzero(kept), events.start[kept], events.duration[kept]
 
 
-def _both(one: Spans, other: Spans) -> Spans:
+def _quantile(duration: Ints, chosen: Ints) -> Floats:
+    """The rank of each chosen event's duration among those of the chosen, 0 to 1."""
+    values = np.sort(duration[np.unique(chosen)])
+    low, high = (np.searchsorted(values, duration[chosen], side) for side in ("left", "right"))
+    return (low + high) / (2 * len(values))
+
+
+def _both(one: Slices, other: Slices) -> tuple[Ints, Ints, tuple[Ints, Ints]]:
+    """The pieces of time (begin, end) in which both sides are active, and the event of each side: the last
+    that began.
+    """
     points = np.unique(np.concatenate([one.start, one.end, other.start, other.end]))
     middle = (points[:-1] + points[1:]) // 2
-    kept = one.contains(middle) & other.contains(middle)
-    return union(points[:-1][kept], points[1:][kept])
+    kept = np.flatnonzero(
+        union(one.start, one.end).contains(middle) & union(other.start, other.end).contains(middle)
+    )
+    return points[:-1][kept], points[1:][kept], (_owner(one, middle[kept]), _owner(other, middle[kept]))
+
+
+def _owner(side: Slices, time: Ints) -> Ints:
+    """The event of a side that is active at each time."""
+    order = np.argsort(side.start, kind="stable")
+    at = np.searchsorted(side.start[order], time, side="right") - 1
+    while (ended := side.end[order][at] <= time).any():
+        at = at - ended
+    owner: Ints = side.owner[order][at]
+    return owner

@@ -12,7 +12,8 @@ from elbowroom.trace.overlap.analysis import analyse
 from elbowroom.trace.overlap.comparison import compare_overlaps
 from elbowroom.trace.overlap.events import NONE, EventClass, Events, Lane
 from elbowroom.trace.overlap.operations import operation_of
-from planted_traces import halves
+from elbowroom.verbs.trace_overlap import ReportOverlap
+from planted_traces import PATTERNS, Pattern, halves, plant
 
 
 @pytest.mark.parametrize("more", [1.0, 1.1])
@@ -101,3 +102,20 @@ def _two_ranks(late: np.ndarray) -> Events:
 )
 def test_names_say_the_operation(name: str, operation: str) -> None:
     assert operation_of(name).name == operation
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_planting_costs_what_it_says(pattern: Pattern) -> None:
+    events, _ = make_events(Truth(seed=3, steps=3))
+    planted, cost, slowdown = plant(events, 1.2, pattern)
+    before, after = analyse(events, ["one"]), analyse(planted, ["one"])
+    assert after.hidden_s - before.hidden_s == pytest.approx(cost, abs=1e-6)
+    assert after.hidden_s == pytest.approx(before.hidden_s * slowdown, abs=1e-6)
+    assert pattern != "alike" or slowdown == pytest.approx(1.2)
+
+
+def test_the_next_command_after_a_pipe_names_a_file() -> None:
+    result = analyse(make_events(Truth(seed=3, steps=3))[0], ["standard input"])
+    for piped in ("-", "/dev/fd/63"):
+        following = ReportOverlap(files=(piped, "other.json")).answer(result).next
+        assert following == "elbowroom trace overlap trace.json other.json -o overlap.html"
