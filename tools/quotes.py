@@ -205,7 +205,7 @@ def run(command: str, folder: Path) -> str:
         text=True,
         check=False,
     )
-    if done.returncode not in (0, 3):
+    if done.returncode not in (0, 3, 4):
         raise SystemExit(f"quotes: {command} ends with {done.returncode}:\n{done.stderr}")
     return done.stdout
 

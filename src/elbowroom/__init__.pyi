@@ -3,6 +3,7 @@
 from collections.abc import Callable as Callable
 from collections.abc import Iterable as Iterable
 from collections.abc import Sequence as Sequence
+from elbowroom.accept.document import AcceptanceDocument as AcceptanceDocument
 from elbowroom.advise.advice import Advice as Advice
 from elbowroom.advise.verification import Compared as Compared
 from elbowroom.advise.what_if import WhatIf as WhatIf
@@ -109,6 +110,21 @@ from pathlib import Path as Path
 from typing import IO as IO
 
 __version__: str
+
+def accept(
+    *,
+    virtual: int | None = None,
+    plant: Sequence[str] = (),
+    kinds: int = 1,
+    seed: int = 1,
+    source: Path | str | None = None,
+    baseline: Path | str | None = None,
+    out: Sequence[str] = (),
+) -> AcceptanceDocument:
+    """Examines a virtual site of `virtual` nodes with the faults `plant`, or judges the logs in `source`.
+
+    UsageError where a log is damaged or holds too few nodes, and for a baseline of another site.
+    """
 
 def bench_broadcasts(
     sizes: tuple[int, ...] = ...,

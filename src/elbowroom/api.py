@@ -26,6 +26,7 @@ TASKS = {
         "predict": "verbs.model_file",
         "advise": "verbs.model_file",
         "diagnose": "verbs.diagnosis",
+        "accept": "verbs.accept",
         "show_profile": "verbs.profile",
         "trace_overlap": "verbs.trace_overlap",
         "import_curves": "verbs.import_files",

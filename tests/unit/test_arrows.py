@@ -20,7 +20,7 @@ LAYERS = (
     {"cli"},
     {"advise", "measure", "report"},
     {"studies"},
-    {"diagnose", "guard"},
+    {"accept", "diagnose", "guard"},
     {"experiments", "launch"},
     {"profile"},
     {"explain", "store"},
@@ -34,9 +34,10 @@ LAYERS = (
 """From the top: a package imports packages of lower layers, and of its own."""
 
 ARROWS = {
+    "accept": {"draw", "logs", "results"},
     "verbs": {
-        "advise", "broadcast", "cli", "diagnose", "draw", "experiments", "explain", "guard", "launch", "machine",
-        "measure",
+        "accept", "advise", "broadcast", "cli", "diagnose", "draw", "experiments", "explain", "guard",
+        "launch", "machine", "measure",
         "models", "plan", "profile", "report", "results", "schedule", "stats", "store", "studies", "trace",
         "virtual", "points", "logs",
     },

@@ -40,6 +40,7 @@ COMMANDS = {
     "completion": ("documentation", "Print the completion script of a shell."),
     "manual": ("documentation", "Print the man page."),
     "nic": ("group", "Measure a NIC, or emulate one of known bandwidth."),
+    "accept": ("group", "Find the slow nodes of a site, and why they are slow."),
     "diagnose": ("diagnose", "Profile a program, and advise what to change."),
     "guard": ("guard", "Avoid interference while a program runs, with a receipt."),
     "profile": ("group", "Profile who communicates when, and show it."),
@@ -60,7 +61,7 @@ CASES = {
 """What it says of a case of a command."""
 
 GOALS = {
-    "Measure": ("doctor", "plans", "run", "study", "calibrate", "import"),
+    "Measure": ("doctor", "plans", "run", "study", "calibrate", "import", "accept"),
     "Read results": ("show", "list", "compare", "explain", "export"),
     "Analyse programs": ("profile", "trace", "guard", "nic"),
     "Predict and share nodes": ("evaluate", "predict-step", "colocate"),
@@ -91,6 +92,11 @@ class GroupEntry(NamedTuple):
 
 
 GROUPS: dict[str, GroupEntry] = {
+    "accept": GroupEntry(
+        "Find the slow nodes of a site: `elbowroom accept --virtual 1000` (`elbowroom help accept`).",
+        {"site": "accept"},
+        default="site",
+    ),
     "broadcast": GroupEntry(
         "Simulate and measure broadcasts over trees (`elbowroom help broadcast`).",
         {
@@ -209,7 +215,7 @@ class Root(CommandGroup):
 
 
 _EPILOG = """Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the machine failed, 2 the
-request cannot be met, 3 measured, but too noisy to trust.
+request cannot be met, 3 measured, but too noisy to trust, 4 suspects or faults were found.
 
 `elbowroom COMMAND --help` lists the options of a command, `elbowroom help WORD` searches."""
 

@@ -14,6 +14,10 @@ from elbowroom.schemas import json_schema
 from elbowroom.verbs.declaration import Verb, argument
 
 _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
+    "accept": (
+        "nodes of a site: what `accept --json` prints and `accept -o` writes",
+        "accept.document:AcceptanceDocument",
+    ),
     "advice": ("advice: what `advise --json` prints and `advise -o` writes", "advise.advice:Advice"),
     "broadcast": (
         "simulated broadcast: what `broadcast simulate --json` prints",

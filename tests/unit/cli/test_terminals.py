@@ -31,6 +31,7 @@ SILENCE = 2.0
 """Seconds without a byte that are allowed, on a machine that does nothing else."""
 
 EXAMPLES = {
+    "accept site": "accept --virtual 10 --plant link:3",
     "doctor": "doctor",
     "run": "run quick --machine henri --out r",
     "study": "study denis2021 --machine henri --quick --only 'Fig. 2' -o s",

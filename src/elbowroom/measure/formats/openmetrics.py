@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import get_args
 
 from elbowroom.measure.formats.values import NAMES, SIDES, measured, side_of, values
 from elbowroom.measure.results import Results
+from elbowroom.results.metric_families import MetricFamilies
 from elbowroom.results.result import Grade, PointResult
 
 _UNITS = {
@@ -17,40 +17,6 @@ _UNITS = {
 }
 """By unit: the family, its base unit, the factor, and what it is."""
 
-Sample = tuple[str, Mapping[str, object], float]
-
-
-class _Families:
-    """Samples by family, in the order of their first sample; the format wants each family in one piece."""
-
-    def __init__(self) -> None:
-        self._heads: dict[str, tuple[str, str, str]] = {}
-        self._samples: dict[str, list[Sample]] = {}
-
-    def add(
-        self,
-        family: str,
-        kind: str,
-        unit: str,
-        text: str,
-        labels: Mapping[str, object],
-        value: float,
-        end: str = "",
-    ) -> None:
-        self._heads.setdefault(family, (kind, unit, text))
-        self._samples.setdefault(family, []).append((family + end, labels, value))
-
-    def lines(self) -> Iterator[str]:
-        for family, (kind, unit, text) in self._heads.items():
-            yield f"# TYPE {family} {kind}"
-            if unit:
-                yield f"# UNIT {family} {unit}"
-            yield f"# HELP {family} {_escaped(text)}"
-            for name, labels, value in self._samples[family]:
-                inside = ",".join(f'{key}="{_escaped(str(label))}"' for key, label in labels.items())
-                yield f"{name}{{{inside}}} {value:.10g}" if inside else f"{name} {value:.10g}"
-        yield "# EOF"
-
 
 def text(results: Results) -> str:
     """Medians with their intervals, what each side kept, percentiles of tails, and the verdict. What was not
@@ -58,7 +24,7 @@ def text(results: Results) -> str:
     """
     points = measured(results, "openmetrics")
     manifest = results.manifest
-    families = _Families()
+    families = MetricFamilies()
     run = {
         "version": manifest.elbowroom,
         "plan": manifest.plan["name"],
@@ -122,7 +88,7 @@ def text(results: Results) -> str:
     return "\n".join([*families.lines(), ""])
 
 
-def _add_kept(families: _Families, point: PointResult) -> None:
+def _add_kept(families: MetricFamilies, point: PointResult) -> None:
     for side in SIDES:
         kept = side_of(point, side).kept
         if kept is None:
@@ -139,7 +105,7 @@ def _add_kept(families: _Families, point: PointResult) -> None:
                 )
 
 
-def _add_tails(families: _Families, results: Results) -> None:
+def _add_tails(families: MetricFamilies, results: Results) -> None:
     known = {point.id: point for point in results.points}
     for one in results.tails:
         if one.tail is None or one.point not in known:
@@ -162,7 +128,3 @@ def _labels(point: PointResult) -> dict[str, object]:
         "size_bytes": point.size,
         "role": point.role,
     }
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

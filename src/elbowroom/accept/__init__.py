@@ -1,0 +1,1 @@
+"""Accept the nodes of a site: which of them are slow, in what, and why (README.md)."""
