@@ -225,6 +225,15 @@ json_events = partial(
 )
 """The program that reads large traces in JSON, and those of Perfetto."""
 
+otf2_events = partial(
+    _without_mpi,
+    "otf2-events",
+    "g++ cmake ninja-build pkg-config libotf2-trace-dev",
+    "lib/events/otf2",
+    "lib/events",
+)
+"""The program that reads large archives of OTF2."""
+
 
 def nic_library() -> Path:
     """libelbow_nic.so, the emulated NIC (docs/reference/nic.md); ELBOWROOM_NIC names one."""

@@ -45,6 +45,9 @@ MOST_BINS = 100_000
 LARGE_JSON = 32 << 20
 """Bytes of JSON that Python reads in half a second; for more, the program that reads it is built, once."""
 
+LARGE_OTF2 = 4 << 20
+"""Bytes of events of OTF2 that Python reads in a second."""
+
 PACKED = 12
 """Bytes of a profiler's JSON in a byte of gz."""
 
@@ -495,6 +498,18 @@ def _size_of(path: Path) -> int:
 def perfetto_reader() -> EventsReader:
     """What reads traces of Perfetto. MachineError where it cannot be built."""
     return EventsReader(build.json_events(), ("--perfetto",))
+
+
+def otf2_reader(anchor: Path) -> EventsReader | None:
+    """What reads large archives; None for smaller ones, which are read before the program is built, and where
+    it cannot be built.
+    """
+    if sum(one.stat().st_size for one in anchor.with_suffix("").glob("*.evt")) < LARGE_OTF2:
+        return None
+    try:
+        return EventsReader(build.otf2_events())
+    except MachineError:
+        return None
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -241,7 +241,10 @@ def _fast_readers(traces: Sequence[TraceFile]) -> list[EventsReader | None]:
     of_json = trace_reader.json_reader(*texts) if texts else None
     packets = any(one.format == "perfetto" for one in traces)
     readers = {"json": of_json, "perfetto": trace_reader.perfetto_reader() if packets else None}
-    return [readers.get(one.format) for one in traces]
+    return [
+        trace_reader.otf2_reader(one.place) if one.format == "otf2" else readers.get(one.format)
+        for one in traces
+    ]
 
 
 def _raw_files(
@@ -267,7 +270,7 @@ def _raw_files(
         try:
             result.append(RawFile(trace.place, trace.name, trace.format, RawEvents(wait())))
         except EOFError as error:
-            if trace.format == "json" and trace.place.is_file():
+            if trace.format == "otf2" or (trace.format == "json" and trace.place.is_file()):
                 result.append(None)  # elbowroom's own reader says what is wrong with it
                 continue
             what = "cannot be read as Perfetto's protobuf"

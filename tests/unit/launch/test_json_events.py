@@ -5,7 +5,6 @@ import io
 import json
 import os
 import random
-from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from hypothesis import strategies as st
 from elbowroom.launch import trace_reader
 from elbowroom.trace.overlap.chrome import read_json
 from elbowroom.trace.overlap.events import Events
+from event_columns import rows
 from made_overlap import Recipe, kineto, make
-
-COLUMNS = ("kind", "lane", "start", "duration", "launched", "issued")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -36,23 +34,6 @@ def read_fast(path: Path) -> Events | None:
     with reader(path) as stream:
         declined = not stream.peek(1)  # type: ignore[attr-defined]
     return None if declined else read_json(path, reader)
-
-
-def rows(events: Events) -> Counter[tuple[object, ...]]:
-    """The events whatever their order: begins with an end come behind a block of whole events in Python."""
-    lanes = [(events.ranks[lane.rank], lane.name, lane.device) for lane in events.lanes]
-    columns = (getattr(events, name).tolist() for name in COLUMNS)
-    return Counter(
-        (
-            events.classes[kind],
-            lanes[lane],
-            start,
-            duration,
-            launched >= 0 and events.classes[launched],
-            issued,
-        )
-        for kind, lane, start, duration, launched, issued in zip(*columns, strict=True)
-    )
 
 
 def check_same(path: Path) -> bool:

@@ -6,14 +6,17 @@ those of one part of many whole steps; their cost counts for the hidden time of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 import msgspec
+import numpy as np
 
 from elbowroom.stats.interval import Interval
+from elbowroom.trace.overlap import otf2
 from elbowroom.trace.overlap.analysis import ELSEWHERE, analyse, shares
 from elbowroom.trace.overlap.categories import on_device
 from elbowroom.trace.overlap.chrome import events_of
@@ -25,9 +28,9 @@ from elbowroom.trace.overlap.document import (
     LeftOut,
     TraceOverlap,
 )
-from elbowroom.trace.overlap.events import Events
+from elbowroom.trace.overlap.events import Events, Flags, Ints
 from elbowroom.trace.overlap.formats import joined
-from elbowroom.trace.overlap.raw_events import CutEvents, RawEvents, borders, timetable
+from elbowroom.trace.overlap.raw_events import CutEvents, RawEvents, Records, borders, timetable
 from elbowroom.trace.overlap.recognition import Patterns
 from elbowroom.trace.overlap.settings import gain
 from elbowroom.trace.overlap.tables import STEPS
@@ -45,7 +48,7 @@ FEWER, STEPS_OF_PART = MOST // 6, 256
 
 @dataclass(frozen=True)
 class RawFile:
-    """What json-events wrote of a file in `format`."""
+    """What json-events, or otf2-events, wrote of a file in `format`."""
 
     path: Path
     title: str
@@ -54,7 +57,25 @@ class RawFile:
 
     def whole(self) -> Events:
         """All of it."""
-        return events_of(self.path, self.raw.whole(), self.raw.header, format=self.format)
+        return self.events(self.raw.whole())
+
+    def events(self, records: Records, pairs: Ints | None = None) -> Events:
+        """The events of these records of it; `pairs` of classes and lanes, if they are not all."""
+        if self.format == "otf2":
+            return otf2.events_of(self.path, records, self.raw.header)
+        return events_of(self.path, records, self.raw.header, pairs, format=self.format)
+
+    def are_steps(self, patterns: Sequence[re.Pattern[str]]) -> Flags:
+        """Of each class of the records: whether it is a step of the host."""
+        header = self.raw.header
+        classes = [(str(one[0]), str(one[1])) for one in header.get("classes", ())]
+        if self.format == "otf2":
+            classes = [(one.name, one.category) for one in otf2.classes_of(header)]
+        named = (
+            not on_device(category) and any(pattern.search(name) for pattern in patterns)
+            for name, category in classes
+        )
+        return np.fromiter(named, dtype=bool, count=len(classes))
 
 
 def is_long(files: Sequence[RawFile]) -> bool:
@@ -74,11 +95,7 @@ def analyse_long(
     UsageError as `analyse`.
     """
     steps = [*patterns.compiled()["step"], STEPS]
-
-    def is_step(one: list[Any]) -> bool:
-        return not on_device(str(one[1])) and any(pattern.search(str(one[0])) for pattern in steps)
-
-    tables = [timetable(one.raw, is_step) for one in files]
+    tables = [timetable(one.raw, one.are_steps(steps)) for one in files]
     total = sum(len(one.raw) for one in files)
     enough = min(-(-total // FEWER), min(len(one.steps) for one in tables) // STEPS_OF_PART)
     count = max(-(-total // MOST), enough)
@@ -87,7 +104,7 @@ def analyse_long(
 
     def analysed(part: int, *, compared: bool) -> TraceOverlap:
         events = [
-            events_of(one.path, events.part(part), events.header, table.pairs, format=one.format)
+            one.events(events.part(part), table.pairs)
             for one, events, table in zip(files, cut, tables, strict=True)
         ]
         whole = joined(events, titles)

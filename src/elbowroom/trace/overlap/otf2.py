@@ -1,20 +1,25 @@
-"""OTF2 archives (Score-P, elbowroom): regions, their paradigms and roles, and nonblocking messages of MPI."""
+"""OTF2 archives (Score-P, elbowroom): regions, their paradigms and roles, and nonblocking messages of MPI.
+
+otf2-events (lib/events/otf2) reads them as columns, or otf2_library where that is not built.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.columns import BEGIN, END
-from elbowroom.trace.overlap.events import EventClass, Events, Ints, Lane
+from elbowroom.trace.overlap.events import EventClass, Events, Flags, Ints, Lane
 from elbowroom.trace.overlap.otf2_library import COMPLETE, DONE, ENTER, IRECV, ISEND, LEAVE
 from elbowroom.trace.overlap.own import IN_FLIGHT, paired
+from elbowroom.trace.overlap.raw_events import Records
 from elbowroom.trace.overlap.tables import Numbering, check_memory, events
 
+US = 1000.0
 RECORDS = 4
 """Numbers of a record: location, kind, time, region or request."""
 
@@ -35,10 +40,29 @@ _HOST_CALLS = (5, 23, 19, 18)
 
 
 class _Definitions(msgspec.Struct):
+    """Regions: number, name, role, paradigm. Locations: number, name, type, process."""
+
     resolution: int = 1_000_000_000
     regions: list[tuple[int, str, int, int]] = []
     locations: list[tuple[int, str, int, str]] = []
     error: str = ""
+    messages: int = 0
+    doubt: str = ""
+
+
+def classes_of(header: dict[str, Any]) -> list[EventClass]:
+    """The classes of the header that otf2-events writes."""
+    return _classes(msgspec.convert(header, type=_Definitions))
+
+
+def events_of(path: Path, records: Records, header: dict[str, Any]) -> Events:
+    """What otf2-events wrote of an archive, or a part of that (raw_events.py)."""
+    start, duration = (np.round(records[name] * US).astype(np.int64) for name in ("start", "duration"))
+    spans = _ArchiveSpans(records["kind"].astype(np.int64), records["lane"].astype(np.int64), start, duration)
+    there = records["continued"]
+    return _assembled(
+        msgspec.convert(header, type=_Definitions), spans, path, there.copy() if there.any() else None
+    )
 
 
 def read_otf2(stream: IO[bytes], path: Path) -> Events:
@@ -62,51 +86,80 @@ def read_otf2(stream: IO[bytes], path: Path) -> Events:
         -1, RECORDS
     )
     done = len(numbers) > 0 and numbers[-1, 1] == DONE
-    whole = bool(done and numbers[-1, 3])
-    return _events(known, numbers[:-1] if done else numbers, path, whole)
+    known.doubt = "" if done and numbers[-1, 3] else "ends early or is damaged"
+    return _assembled(known, _paired(known, numbers[:-1] if done else numbers), path)
 
 
-def _events(known: _Definitions, numbers: Ints, path: Path, whole: bool) -> Events:
+class _ArchiveSpans(NamedTuple):
+    """Regions and messages, ns: `kind` is an index of _classes, `lane` one of _lanes."""
+
+    kind: Ints
+    lane: Ints
+    start: Ints
+    duration: Ints
+
+
+def _classes(known: _Definitions) -> list[EventClass]:
+    """Regions on the host, regions on devices, and messages in flight."""
     classes = [
         EventClass(name=name, category=_category(role, of, device=device))
         for device in (False, True)
         for _, name, role, of in known.regions
     ]
-    classes.append(EventClass(name=IN_FLIGHT, category="message"))
+    return [*classes, EventClass(name=IN_FLIGHT, category="message")]
+
+
+def _assembled(
+    known: _Definitions, spans: _ArchiveSpans, path: Path, continued: Flags | None = None
+) -> Events:
+    """The lanes are the locations, and the messages of each process."""
     ranks = Numbering()
     lanes = [
         Lane(rank=ranks[group], name=name, device=kind == _ACCELERATOR)
         for _, name, kind, group in known.locations
     ]
-    threads = len(lanes)
     lanes += [Lane(rank=rank, name="messages", device=True) for rank in range(len(ranks))]
+    doubt = f"{path.name} {known.doubt}: the events before that are analysed"
+    return events(
+        format="otf2",
+        classes=_classes(known),
+        lanes=lanes,
+        ranks=list(ranks),
+        kind=spans.kind,
+        lane=spans.lane,
+        start=spans.start - (spans.start.min() if len(spans.start) else 0),
+        duration=spans.duration,
+        continued=continued,
+        doubts=(doubt,) if known.doubt else (),
+        notes=("a message is in flight from its post to its completion, at most",) if known.messages else (),
+    )
+
+
+def _paired(known: _Definitions, numbers: Ints) -> _ArchiveSpans:
+    """Records as spans; sets how many messages there are. Times are from the first record."""
+    threads = len(known.locations)
     location = _numbered(numbers[:, 0], [one[0] for one in known.locations])
     region = _numbered(numbers[:, 3], [one[0] for one in known.regions])
     kind = numbers[:, 1]
     good = (location >= 0) & ((region >= 0) | (kind > LEAVE))
+    first_time = numbers[0, 2] if len(numbers) else 0
     location, region, kind, numbers = location[good], region[good], kind[good], numbers[good]
-    first_time = numbers[:, 2].min() if len(numbers) else 0
-    time: Ints = np.round((numbers[:, 2] - first_time) * (1e9 / known.resolution)).astype(np.int64)
+    tick = 1e9 / max(known.resolution, 1)
+    time: Ints = np.round((numbers[:, 2] - first_time) * tick).astype(np.int64)
     state = np.full(len(kind), -1, dtype=np.int64)
     state[kind == ENTER], state[kind == LEAVE] = BEGIN, END
     first, last = paired(location, region, state, time)
     sent, completed = _requests(location, kind, numbers[:, 3])
-    of_threads = np.array([one.rank for one in lanes[:threads]], dtype=np.int64)
-    on_device = np.array([one.device for one in lanes[:threads]], dtype=np.int64)
+    known.messages = len(sent)
+    ranks = Numbering()
+    of_threads = np.array([ranks[group] for *_, group in known.locations], dtype=np.int64)
+    on_device = np.array([one == _ACCELERATOR for _, _, one, _ in known.locations], dtype=np.int64)
     region = region + on_device[location] * len(known.regions)
-    return events(
-        format="otf2",
-        classes=classes,
-        lanes=lanes,
-        ranks=list(ranks),
-        kind=np.concatenate([region[first], np.full(len(sent), len(classes) - 1)]),
+    return _ArchiveSpans(
+        kind=np.concatenate([region[first], np.full(len(sent), 2 * len(known.regions))]),
         lane=np.concatenate([location[first], threads + of_threads[location[sent]]]),
         start=np.concatenate([time[first], time[sent]]),
         duration=np.concatenate([time[last] - time[first], time[completed] - time[sent]]),
-        doubts=()
-        if whole
-        else (f"{path.name} ends early or is damaged: the events before that are analysed",),
-        notes=("a message is in flight from its post to its completion, at most",) if len(sent) else (),
     )
 
 

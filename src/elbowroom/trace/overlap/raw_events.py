@@ -1,18 +1,18 @@
-"""The events of a file as json-events writes them (lib/events/reader.hpp): columns on disk, more than memory
-holds if need be, and the cutting of them into parts by time.
+"""The events of a file as json-events and otf2-events write them (lib/events): columns on disk, more than
+memory holds if need be, and the cutting of them into parts by time.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.trace.overlap.events import Floats, Ints
+from elbowroom.trace.overlap.events import Flags, Floats, Ints
 
 _RECORD = np.dtype(
     [("kind", "<i4"), ("lane", "<i4"), ("start", "<f8"), ("duration", "<f8"), ("correlation", "<i8"),
@@ -27,7 +27,7 @@ Records = npt.NDArray[Any]
 
 
 class RawEvents:
-    """The output of json-events in a file. EOFError where it ends early."""
+    """The output of such a program in a file. EOFError where it ends early."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -80,9 +80,8 @@ class Timetable:
     pairs: Ints
 
 
-def timetable(raw: RawEvents, is_step: Callable[[list[Any]], bool]) -> Timetable:
-    """`is_step`: whether a class of the header is that of steps, which are those of the lane with most."""
-    chosen = np.array([is_step(one) for one in raw.header["classes"]], dtype=bool)
+def timetable(raw: RawEvents, chosen: Flags) -> Timetable:
+    """`chosen`: which classes are steps; the steps of the lane with most are those of the file."""
     samples, stride, steps = list[Floats](), 1, dict[int, list[float]]()
     pairs = np.zeros((2, 0), dtype=np.int64)
     for block in raw.blocks():
