@@ -17,6 +17,7 @@ constexpr std::size_t kLargestTail = std::size_t{16} << 20;
 constexpr std::size_t kLargestWindow = 16 * Source::kBlock;
 constexpr std::size_t kLook = std::size_t{1} << 16;  // bytes at a window's end in which it is cut
 constexpr int kTries = 64;
+constexpr std::size_t kMostClasses = 4096;  // from there on all steps are one class: a long trace has millions
 constexpr std::string_view kSpace = " \t\r\n,";
 
 std::string_view trimmed(std::string_view text) {
@@ -80,26 +81,43 @@ Arguments arguments_of(ondemand::object object) {
   for (auto field : object) {
     const std::string_view key = field.unescaped_key();
     ondemand::value value = field.value();
-    if (key == "stream") {
-      found.stream = unless_null(value);
-    } else if (key == "device") {
-      found.device = whole_number(value) >= 0;
-    } else if (key == "correlation") {
-      found.correlation = whole_number(value);
-    } else if (key == "External id") {
-      found.external = whole_number(value);
-    } else if (key == "Collective name") {
-      found.collective = text_of(value) != "null";
-    } else if (key == "grid") {
-      found.grid = text_of(value);
-    } else if (key == "Input Dims") {
-      found.dims = text_of(value);
-    } else if (key == "name") {
-      found.name = unless_null(value);
-    } else if (key == "labels") {
-      found.labels = unless_null(value);
-    } else if (key == "sort_index") {
-      found.sort_index = unless_null(value);
+    switch (key.size()) {
+      case 4:
+        if (key == "grid") {
+          found.grid = text_of(value);
+        } else if (key == "name") {
+          found.name = unless_null(value);
+        }
+        break;
+      case 6:
+        if (key == "stream") {
+          found.stream = unless_null(value);
+        } else if (key == "device") {
+          found.device = whole_number(value) >= 0;
+        } else if (key == "labels") {
+          found.labels = unless_null(value);
+        }
+        break;
+      case 10:
+        if (key == "Input Dims") {
+          found.dims = text_of(value);
+        } else if (key == "sort_index") {
+          found.sort_index = unless_null(value);
+        }
+        break;
+      case 11:
+        if (key == "correlation") {
+          found.correlation = whole_number(value);
+        } else if (key == "External id") {
+          found.external = whole_number(value);
+        }
+        break;
+      case 15:
+        if (key == "Collective name") {
+          found.collective = text_of(value) != "null";
+        }
+        break;
+      default: break;
     }
   }
   return found;
@@ -127,6 +145,29 @@ std::size_t array_end(std::string_view text) {
     }
   }
   return 0;
+}
+
+// Where the number of a step begins in a name, as it stands there ("ProfilerStep#12", "iteration 7"); npos: it names none.
+std::size_t step_number(std::string_view name) {
+  std::size_t end = name.size() > 2 ? name.size() - 1 : 0;
+  std::size_t begin = end;
+  while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') {
+    --begin;
+  }
+  if (begin == end) {
+    return std::string_view::npos;
+  }
+  end = begin;
+  while (end > 0 && (name[end - 1] == '#' || name[end - 1] == ' ' || name[end - 1] == '_' || name[end - 1] == ':')) {
+    --end;
+  }
+  for (const std::string_view word : {"step", "iter", "iteration"}) {
+    if (end > word.size() && std::equal(word.begin(), word.end(), name.begin() + static_cast<long>(end - word.size()),
+                                        [](char one, char other) { return one == (other | 0x20); })) {
+      return begin;
+    }
+  }
+  return std::string_view::npos;
 }
 
 std::string_view otherwise(std::string_view text, std::string_view fallback) { return text.empty() ? fallback : text; }
@@ -314,6 +355,9 @@ RawEvent Reader::event(ondemand::object object) {
   for (auto field : object) {
     const std::string_view key = field.unescaped_key();
     ondemand::value value = field.value();
+    if (key.size() > 5) {
+      continue;
+    }
     if (key == "ph") {
       const std::string_view text = text_of(value);
       event.phase = text.size() == 3 ? text[1] : '?';
@@ -365,6 +409,13 @@ RawEvent Reader::event(ondemand::object object) {
   }
   if (event.phase != 'E') {
     const bool shaped = category == "\"cpu_op\"";
+    std::string numberless;
+    if (const std::size_t number = classes_.texts().size() > kMostClasses ? step_number(name) : std::string_view::npos;
+        number != std::string_view::npos) {
+      numberless.append(name.substr(0, number)).append("0\"");
+      name = numberless;
+      merged_ = true;
+    }
     key_.assign("[");
     for (const std::string_view part :
          {otherwise(name, "\"\""), otherwise(category, "\"\""), std::string_view(arguments.device ? "true" : "false"),
@@ -419,7 +470,7 @@ void Reader::close() {
   columns_.write(out_);
   const std::string text = "{\"classes\":" + list(classes_.texts()) + ",\"lanes\":" + list(lanes_.texts()) +
                            ",\"metadata\":" + list(metadata_) + ",\"timeless\":" + std::to_string(timeless_) +
-                           ",\"waiting\":" + std::to_string(open_.waiting()) + ",\"head\":" + in_quotes(head_) +
+                           ",\"waiting\":" + std::to_string(open_.waiting()) + ",\"merged\":" + (merged_ ? "true" : "false") + ",\"head\":" + in_quotes(head_) +
                            ",\"tail\":" + in_quotes(tail_) + ",\"doubt\":" + in_quotes(doubt_) + "}";
   write_all(out_, text.data(), text.size());
 }

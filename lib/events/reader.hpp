@@ -45,6 +45,7 @@ class Reader {
   OpenEvents open_;
   Columns columns_;
   std::size_t timeless_ = 0;
+  bool merged_ = false;  // steps are one class, with 0 for their numbers
   std::string key_;  // of the class or lane that is looked up
 };
 

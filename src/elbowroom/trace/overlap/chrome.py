@@ -13,7 +13,7 @@ import numpy as np
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.accelerators import ProcessFacts, backends_of, of_host
 from elbowroom.trace.overlap.categories import STEP, on_device
-from elbowroom.trace.overlap.events import EventClass, Events, FastReader, Flags, Floats, Ints, Lane
+from elbowroom.trace.overlap.events import EventClass, Events, FastReader, Flags, Floats, Ints, Lane, Small
 from elbowroom.trace.overlap.json_events import (
     NO_ARGUMENTS,
     EventArguments,
@@ -52,9 +52,14 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
 def events_of(
     path: Path, records: Records, header: dict[str, Any], pairs: Ints | None = None, *, format: str = "json"
 ) -> Events:
-    """What json-events wrote of a file; of a part of it, with the `pairs` of class and lane of the file."""
+    """What json-events wrote of a file; of a part of it, with the `pairs` of class and lane that decide what the
+    lanes of the file are.
+    """
     table = EventTable()
-    about, doubt = table.add_columns(records, header, pairs_of(records) if pairs is None else pairs)
+    mine = pairs_of(records)
+    about, doubt = table.add_columns(
+        records, header, mine if pairs is None else np.concatenate([pairs, mine], axis=1)
+    )
     del records  # the table has its own columns
     return dataclasses.replace(table.events(path, about, doubt), format=format)
 
@@ -75,13 +80,15 @@ class EventTable:
         self.classes = Numbering()
         self.lanes = Numbering()  # (on a device or None, process, stream or thread, whether asynchronous)
         self.groups = _Groups()
-        self.kind, self.lane, self.correlation, self.external = Columns(), Columns(), Columns(), Columns()
+        self.kind, self.lane = Columns(np.int32), Columns(np.int32)
+        self.correlation, self.external = Columns(), Columns()
         self.start: list[Floats] = []
         self.duration: list[Floats] = []
         self.open: dict[tuple[Any, ...], list[JsonEvent]] = {}
         self.facts = ProcessFacts()
         self.timeless = 0
         self.unended = 0
+        self.merged = False  # steps have no numbers
         self.continued: Flags | None = None
 
     def add(self, block: list[JsonEvent]) -> None:
@@ -166,22 +173,21 @@ class EventTable:
         """
         check_memory(len(records))
         for name, column in (("correlation", self.correlation), ("external", self.external)):
-            column.add(records[name])
+            column.add(records[name].copy())
         self.start.append(records["start"].copy())
         self.duration.append(records["duration"].copy())
         self.continued = records["continued"].copy() if records["continued"].any() else None
-        raw_kind = records["kind"].astype(np.int64)
-        raw_lane = records["lane"].astype(np.int64)
-        kind = np.zeros(len(header["classes"]), dtype=np.int64)
-        group = np.zeros(len(header["classes"]), dtype=np.int64)
+        raw_kind = records["kind"].copy()
+        raw_lane = records["lane"].copy()
+        kind, group = np.zeros((2, len(header["classes"])), dtype=np.int32)
         for at in _in_order(pairs[0]):
             key, group[at] = self._class_key(header["classes"][at])
             kind[at] = self.classes[key]
         self.kind.add(kind[raw_kind])
         # A lane is of one group of events: of the host, of a device, or of what its process decides.
-        raw_lane += len(header["lanes"]) * group[raw_kind]
+        raw_lane += np.int32(len(header["lanes"])) * group[raw_kind]
         places = pairs[1] + len(header["lanes"]) * group[pairs[0]]
-        lane = np.zeros(len(_GROUPS) * len(header["lanes"]), dtype=np.int64)
+        lane = np.zeros(len(_GROUPS) * len(header["lanes"]), dtype=np.int32)
         for at in _in_order(places):
             which = _GROUPS[at // len(header["lanes"])]
             process, thread, stream_, *more = header["lanes"][at % len(header["lanes"])]
@@ -193,6 +199,7 @@ class EventTable:
                 _hashable(process), fact, EventArguments(name=name, labels=labels, sort_index=place)
             )
         self.timeless, self.unended = header["timeless"], header["waiting"]
+        self.merged = bool(header.get("merged"))
         about = {
             **text_around(header["head"].rstrip(" \t\r\n,") + "}"),
             **text_around("{" + header["tail"].lstrip(" \t\r\n,")),
@@ -219,21 +226,25 @@ class EventTable:
 
     def events(self, path: Path, about: dict[str, Any], doubt: str) -> Events:
         """All of it as columns."""
-        start = np.concatenate(self.start) if self.start else np.zeros(0)
-        duration = np.concatenate(self.duration) if self.duration else np.zeros(0)
+        start, duration = (
+            one[0] if len(one) == 1 else np.concatenate([np.zeros(0), *one])
+            for one in (self.start, self.duration)
+        )
+        self.start, self.duration = [], []
         usable = (np.abs(start) < LATEST) & (duration >= 0) & (duration < LATEST)
-        start = np.where(usable, start, 0.0)
         origin = float(start[usable].min()) if usable.any() else 0.0
-        began = np.round((start - origin) * US).astype(np.int64)
-        lasted = np.where(usable, np.round(np.where(usable, duration, 0.0) * US), 0).astype(np.int64)
+        began, lasted = _ns(start, usable, origin), _ns(duration, usable, 0.0)
+        lasted[~usable] = 0
+        del start, duration
         on_devices = [self._on_device(group, process) for group, process, *_ in self.lanes]
         classes, kind, note = self._classes(about, device=any(on_devices))
-        lane = self.lane.whole()
+        lane = self.lane.taken()
         launches = find_launches(
-            classes, kind, lane, began, lasted, self.correlation.whole(), self.external.whole()
+            classes, kind, lane, began, lasted, self.correlation.taken(), self.external.taken()
         )
         ranks, lanes = self._lanes(path, about, on_devices, launches, lane)
-        _check_one_run(path, classes, lanes, kind[usable], lane[usable])
+        if not self.merged:
+            _check_one_run(path, classes, lanes, kind[usable], lane[usable])
         return events(
             format="json",
             classes=classes,
@@ -264,7 +275,7 @@ class EventTable:
     def _on_device(self, group: bool | None, process: Any) -> bool:
         return process in self.facts.devices if group is None else group
 
-    def _classes(self, about: dict[str, Any], *, device: bool) -> tuple[list[EventClass], Ints, str]:
+    def _classes(self, about: dict[str, Any], *, device: bool) -> tuple[list[EventClass], Small, str]:
         """The classes, the class of each event, and a note. Categories of the host are those that follow from
         what else was recorded; the same class of several processes is one.
         """
@@ -278,13 +289,13 @@ class EventTable:
         numbers = Numbering()
         number = np.array(
             [numbers[one if on else next(rest)] for one, on in zip(classes, there, strict=True)],
-            dtype=np.int64,
+            dtype=np.int32,
         )
-        kind = self.kind.whole()
+        kind = self.kind.taken()
         return list(numbers), number[kind] if len(kind) else kind, note
 
     def _lanes(
-        self, path: Path, about: dict[str, Any], on_devices: list[bool], launches: Launches, lane: Ints
+        self, path: Path, about: dict[str, Any], on_devices: list[bool], launches: Launches, lane: Small
     ) -> tuple[list[str], list[Lane]]:
         """One rank for the file where it states its rank or has one device; otherwise one for each device,
         with the process that launches for it alone; for each process where there is no device.
@@ -310,6 +321,14 @@ class EventTable:
         return list(ranks), lanes
 
 
+def _ns(us: Floats, usable: Flags, origin: float) -> Ints:
+    """In place of `us`; 0 where it is not usable."""
+    us[~usable] = 0.0
+    us -= origin
+    us *= US
+    return np.round(us, out=us).astype(np.int64)
+
+
 def _in_order(numbers: Ints) -> list[int]:
     """Each number once, as it comes first."""
     values, first = np.unique(numbers, return_index=True)
@@ -333,7 +352,9 @@ def _multiprocessors(about: dict[str, Any]) -> int | None:
     return next((one for one in stated if isinstance(one, int) and one > 0), None)
 
 
-def _check_one_run(path: Path, classes: list[EventClass], lanes: list[Lane], kind: Ints, lane: Ints) -> None:
+def _check_one_run(
+    path: Path, classes: list[EventClass], lanes: list[Lane], kind: Small, lane: Small
+) -> None:
     """UsageError where a thread has a step twice: files of several runs were put together."""
     steps = np.array([one.category == STEP for one in classes], dtype=bool)
     host = np.array([not one.device for one in lanes], dtype=bool)

@@ -57,8 +57,9 @@ def _outermost(events: Events, recognised: Recognised, chosen: Flags) -> Flags:
     same = np.flatnonzero(host & (recognised.side == recognised.side[np.argmax(chosen)]))
     if not len(same):
         return chosen
-    order = same[np.lexsort((-events.duration[same], events.start[same], events.lane[same]))]
-    lane, start, end = events.lane[order], events.start[order], events.end[order]
+    order = events.in_order(same)
+    lane, start = events.lane[order], events.start[order]
+    end = start + events.duration[order]
     apart = lane.astype(np.int64) * (int(end.max()) - int(start.min()) + 1)
     reach = np.maximum.accumulate(end + apart)
     inside = np.concatenate([[False], end[1:] + apart[1:] <= reach[:-1]])

@@ -64,11 +64,13 @@ def of_side(events: Events, sides: Sides, cut: Slices, side: int) -> SideSlices:
 
 def exposure(events: Events, mine: SideSlices, other: SideSlices) -> Exposure:
     """The instances of `mine` beside `other`."""
-    event, number = np.unique(mine.cut.owner, return_inverse=True)
-    order = np.lexsort((events.start[event], events.lane[event]))
-    place = np.empty(len(event), dtype=np.int64)
-    place[order] = np.arange(len(event))
-    event, number = event[order], place[number]
+    there = np.zeros(len(events), dtype=bool)
+    there[mine.cut.owner] = True
+    event = events.in_order(np.flatnonzero(there))
+    place = np.zeros(len(events), dtype=np.int64)
+    place[event] = np.arange(len(event))
+    number = place[mine.cut.owner]
+    del place
     own = _summed(number, mine.cut.end - mine.cut.start, len(event))
     shares = _Shares(len(event))
     others = dict(_ranks(other.rank))
@@ -99,11 +101,16 @@ def _share(
     shares: _Shares, mine: SideSlices, number: Ints, parts: Ints, begin: Ints, other: SideSlices, theirs: Ints
 ) -> None:
     """Adds one rank: its slices `parts` beside the slices `theirs` of the other side."""
+    all_spans = union(other.cut.start[theirs], other.cut.end[theirs])
+    covered = all_spans.covered(mine.cut.start[parts], mine.cut.end[parts])
+    np.add.at(shares.shared, number[parts], covered)
+    # Of each kind only what shares time with any, or begins beside any.
+    parts = parts[(shares.shared[number[parts]] > 0) | all_spans.contains(begin[number[parts]])]
+    if not len(parts):
+        return
     here, local = np.unique(number[parts], return_inverse=True)
     start, end = mine.cut.start[parts], mine.cut.end[parts]
     most, most_at_start = np.zeros(len(here), dtype=np.int64), np.full(len(here), -1, dtype=np.int64)
-    all_spans = union(other.cut.start[theirs], other.cut.end[theirs])
-    shares.shared[here] = _summed(local, all_spans.covered(start, end), len(here))
     kinds = other.kind[theirs]
     for kind in np.unique(kinds):
         chosen = theirs[kinds == kind]
@@ -117,6 +124,9 @@ def _share(
 
 def _ranks(rank: Small) -> Iterator[tuple[int, Ints]]:
     """Each rank and where it stands in the column."""
+    if len(rank) and (rank[0] == rank).all():
+        yield int(rank[0]), np.arange(len(rank))
+        return
     order = np.argsort(rank, kind="stable")
     cuts = np.flatnonzero(np.diff(rank[order])) + 1
     for part in np.split(order, cuts) if len(order) else ():

@@ -40,8 +40,7 @@ class Places:
 def find_steps(events: Events, chosen: Flags) -> StepBeginnings:
     """The steps among the `chosen` events: of each rank those of the lane with most, without nested ones."""
     of_lanes: dict[int, Ints] = {}
-    where = np.flatnonzero(chosen)
-    where = where[np.lexsort((-events.duration[where], events.start[where], events.lane[where]))]
+    where = events.in_order(np.flatnonzero(chosen))
     for part in np.split(where, np.flatnonzero(np.diff(events.lane[where])) + 1):
         if len(part):
             reach = np.maximum.accumulate(events.end[part])

@@ -71,8 +71,8 @@ class RawEvents:
 
 @dataclass(frozen=True)
 class Timetable:
-    """When a file's events begin (a sample of them, sorted) and when its steps do, us; and which classes and
-    lanes it has together, as they come first (2, pairs).
+    """When a file's events begin (a sample of them, sorted) and when its steps do, us; and which classes other
+    than steps and lanes it has together, as they come first (2, pairs).
     """
 
     samples: Floats
@@ -94,7 +94,7 @@ def timetable(raw: RawEvents, chosen: Flags) -> Timetable:
             steps.setdefault(int(one["lane"]), []).append(float(one["start"]))
     most: list[float] = max(steps.values(), key=len, default=[])
     every = np.concatenate([np.zeros(0), *samples])
-    return Timetable(np.sort(every), np.unique(np.array(most, dtype=float)), pairs)
+    return Timetable(np.sort(every), np.unique(np.array(most, dtype=float)), pairs[:, ~chosen[pairs[0]]])
 
 
 def pairs_of(records: Records) -> Ints:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from elbowroom.trace.overlap.events import Events, Flags, Ints, Small
+
+PART = 1 << 16
+"""Events of threads that are cut at once: what is sorted stays in the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,58 +28,70 @@ def slices(events: Events) -> Slices:
     Events of a thread that overlap without nesting, which damage can cause, end in the order of their begins:
     every moment still belongs to one event.
     """
-    device = np.array([lane.device for lane in events.lanes], dtype=bool)[events.lane]
-    nested = ~device & _in_nests(events, device)
-    plain = np.flatnonzero(~nested)
-    cut = _cut(events, np.flatnonzero(nested))
-    owner = np.concatenate([plain, cut.owner])
-    start = np.concatenate([events.start[plain], cut.start])
-    end = np.concatenate([events.end[plain], cut.end])
+    order = events.in_order(np.arange(len(events)))
+    nested: Flags = _in_nests(events, order)[events.lane[order]]
+    plain = order[~nested]
+    parts = [_cut(events, part) for part in _apart(events, order[nested])]
+    owner = np.concatenate([plain, *(one.owner for one in parts)])
+    start = np.concatenate([events.start[plain], *(one.start for one in parts)])
+    end = np.concatenate([events.start[plain] + events.duration[plain], *(one.end for one in parts)])
     there = end > start
     return Slices(owner=owner[there], start=start[there], end=end[there])
 
 
-def _in_nests(events: Events, device: Flags) -> Flags:
-    """Whether an event is on a thread that has nested events."""
-    order = np.lexsort((events.start, events.lane))
-    lane, start, end = events.lane[order], events.start[order], events.end[order]
-    nests = (lane[1:] == lane[:-1]) & (start[1:] < end[:-1]) & ~device[order][1:]
+def _in_nests(events: Events, order: Ints) -> Flags:
+    """Whether each lane is a thread that has nested events."""
+    device = np.array([lane.device for lane in events.lanes], dtype=bool)
+    lane, start = events.lane[order], events.start[order]
+    end = start + events.duration[order]
+    nests = (lane[1:] == lane[:-1]) & (start[1:] < end[:-1])
     nested = np.zeros(len(events.lanes), dtype=bool)
     nested[lane[1:][nests]] = True
-    return nested[events.lane]
+    nested &= ~device
+    return nested
+
+
+def _apart(events: Events, order: Ints) -> Iterator[Ints]:
+    """Events in order in parts of about PART: none goes on in the next part."""
+    if not len(order):
+        return
+    lane, start = events.lane[order].astype(np.int64), events.start[order]
+    end = start + events.duration[order]
+    apart = lane * (int(end.max()) - int(start.min()) + 1)
+    reach = np.maximum.accumulate(end + apart)
+    breaks = np.flatnonzero((start + apart)[1:] >= reach[:-1]) + 1
+    wanted = np.searchsorted(breaks, np.arange(PART, len(order), PART))
+    yield from np.split(order, np.unique(breaks[wanted[wanted < len(breaks)]]))
 
 
 def _cut(events: Events, chosen: Ints) -> Slices:
-    """Slices of the `chosen` events. Between two edges of a thread the innermost open event is active: the
-    one that the last begin at this depth opened.
+    """Slices of the `chosen` events, which are in order. Between two edges of a thread the innermost open
+    event is active: the one that the last begin at this depth opened.
     """
-    none = np.zeros(0, dtype=np.int64)
-    if not len(chosen):
-        return Slices(owner=none, start=none, end=none)
-    event, time, lane, step = _edges(events, chosen)
+    event, time, step = _edges(events, chosen)
     depth = np.cumsum(step)  # every thread ends at depth 0
-    position = np.arange(len(event))
-    by_depth = np.lexsort((position, depth, lane))
-    begins = step[by_depth] > 0
-    last_begin = np.maximum.accumulate(np.where(begins, np.arange(len(event)), -1))
+    by_depth = np.argsort(depth.astype(np.int16) if depth.max(initial=0) < 1 << 15 else depth, kind="stable")
+    last_begin = np.maximum.accumulate(np.where(step[by_depth] > 0, np.arange(len(event)), -1))
     active = np.empty(len(event), dtype=np.int64)
     active[by_depth] = event[by_depth][np.maximum(last_begin, 0)]
-    inside = np.flatnonzero((depth[:-1] > 0) & (lane[1:] == lane[:-1]))
+    inside = np.flatnonzero(depth[:-1] > 0)
     return Slices(owner=active[inside], start=time[inside], end=time[inside + 1])
 
 
-def _edges(events: Events, chosen: Ints) -> tuple[Ints, Ints, Small, Small]:
+def _edges(events: Events, chosen: Ints) -> tuple[Ints, Ints, Small]:
     """Begins (+1) and ends (-1) by thread and time. At the same time ends come first; of begins the longest,
     of ends the shortest.
     """
-    start, end, lane = events.start[chosen], events.end[chosen], events.lane[chosen]
-    length = end - start
-    event = np.concatenate([chosen, chosen])
-    time = np.concatenate([start, end])
-    step = np.repeat(np.array([1, -1], dtype=np.int32), len(chosen))
     # An event without a duration would end before it begins: it has no slice.
-    positive = np.concatenate([length, length]) > 0
-    inner = np.concatenate([-length, length])
-    order = np.lexsort((inner, step, time, np.concatenate([lane, lane])))
-    order = order[positive[order]]
-    return event[order], time[order], np.concatenate([lane, lane])[order], step[order]
+    chosen = chosen[events.duration[chosen] > 0]
+    start, lane = events.start[chosen], events.lane[chosen].astype(np.int64)
+    end = start + events.duration[chosen]
+    event = np.concatenate([chosen[::-1], chosen])
+    time = np.concatenate([end[::-1], start])
+    if not len(chosen):
+        return event, time, np.zeros(0, dtype=np.int32)
+    first = int(start.min())
+    lane = (lane - lane.min()) * (int(end.max()) - first + 1) - first
+    begins = np.repeat([False, True], len(chosen))
+    order = np.argsort(2 * (time + np.concatenate([lane[::-1], lane])) + begins, kind="stable")
+    return event[order], time[order], np.where(begins[order], np.int32(1), np.int32(-1))

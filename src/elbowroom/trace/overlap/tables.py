@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.categories import STEP, on_device
-from elbowroom.trace.overlap.events import NONE, EventClass, Events, Flags, Ints, Lane
+from elbowroom.trace.overlap.events import NONE, EventClass, Events, Flags, Ints, Lane, Small, order_of
 
 STEPS = re.compile(r"(ProfilerStep#|(train(ing)?[ _]?)?(step|iter(ation)?)[ _#:]*)\d+$", re.IGNORECASE)
 """Names of steps."""
@@ -55,21 +56,29 @@ def _available() -> int | None:
 class Columns:
     """Blocks of numbers that become one column."""
 
-    def __init__(self) -> None:
-        self._blocks: list[Ints] = []
+    def __init__(self, kind: type[np.signedinteger[Any]] = np.int64) -> None:
+        self._kind = kind
+        self._blocks: list[npt.NDArray[Any]] = []
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
-    def add(self, values: Sequence[int] | Ints) -> None:
-        """Appends a block."""
-        self._blocks.append(np.asarray(values, dtype=np.int64))
+    def add(self, values: Sequence[int] | npt.NDArray[Any]) -> None:
+        """Appends a block, which is not copied where it is a column of this kind."""
+        self._blocks.append(np.asarray(values, dtype=self._kind))
         self._length += len(values)
 
-    def whole(self) -> Ints:
+    def whole(self) -> npt.NDArray[Any]:
         """All blocks."""
-        return np.concatenate(self._blocks) if self._blocks else np.zeros(0, dtype=np.int64)
+        if len(self._blocks) != 1:
+            self._blocks = [np.concatenate([np.zeros(0, dtype=self._kind), *self._blocks])]
+        return self._blocks[0]
+
+    def taken(self) -> npt.NDArray[Any]:
+        """All blocks, which are forgotten here."""
+        whole, self._blocks, self._length = self.whole(), [], 0
+        return whole
 
 
 def events(
@@ -78,30 +87,36 @@ def events(
     classes: Sequence[EventClass],
     lanes: Sequence[Lane],
     ranks: Sequence[str],
-    kind: Ints,
-    lane: Ints,
+    kind: Ints | Small,
+    lane: Ints | Small,
     start: Ints,
     duration: Ints,
-    launched: Ints | None = None,
+    launched: Ints | Small | None = None,
     issued: Ints | None = None,
     continued: Flags | None = None,
     **more: Any,
 ) -> Events:
-    """The columns, without events that have no duration. Classes that are named as a step are steps."""
-    there = duration > 0
+    """The columns, without events that have no duration, in the order of `order_of`. Classes that are named
+    as a step are steps.
+    """
+    there = np.flatnonzero(duration > 0)
+    lane = lane[there].astype(np.int32, copy=False)
+    order = order_of(lane, start[there], duration[there])
+    there, lane = there[order], lane[order]
+    del order
     return Events(
         format=format,
         classes=tuple(map(_with_step, classes)),
         lanes=tuple(lanes),
         ranks=tuple(ranks),
-        kind=kind[there].astype(np.int32),
-        lane=lane[there].astype(np.int32),
+        kind=kind[there].astype(np.int32, copy=False),
+        lane=lane,
         start=start[there],
         duration=duration[there],
         launched=(
-            np.full(int(there.sum()), NONE, dtype=np.int32)
+            np.full(len(there), NONE, dtype=np.int32)
             if launched is None
-            else launched[there].astype(np.int32)
+            else launched[there].astype(np.int32, copy=False)
         ),
         issued=start[there] if issued is None else issued[there],
         continued=None if continued is None else continued[there],
@@ -110,5 +125,5 @@ def events(
 
 
 def _with_step(one: EventClass) -> EventClass:
-    named = not on_device(one.category) and STEPS.match(one.name)
+    named = one.category != STEP and not on_device(one.category) and STEPS.match(one.name)
     return msgspec.structs.replace(one, category=STEP) if named else one
