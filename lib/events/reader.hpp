@@ -46,7 +46,7 @@ class Reader {
   Columns columns_;
   std::size_t timeless_ = 0;
   bool merged_ = false;  // steps are one class, with 0 for their numbers
-  std::string key_;  // of the class or lane that is looked up
+  std::string key_;      // of the class or lane that is looked up
 };
 
 }  // namespace elbowroom::events

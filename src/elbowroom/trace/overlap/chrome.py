@@ -52,8 +52,8 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
 def events_of(
     path: Path, records: Records, header: dict[str, Any], pairs: Ints | None = None, *, format: str = "json"
 ) -> Events:
-    """What json-events wrote of a file; of a part of it, with the `pairs` of class and lane that decide what the
-    lanes of the file are.
+    """What json-events wrote of a file; of a part of it, with the `pairs` of class and lane that decide what
+    the lanes of the file are.
     """
     table = EventTable()
     mine = pairs_of(records)

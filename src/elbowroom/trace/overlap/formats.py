@@ -22,6 +22,15 @@ from elbowroom.trace.overlap.tables import Numbering
 ANCHOR = ".otf2"
 STDIN = "-"
 _OWN = ("rank-*.jsonl", "job-*/rank-*.jsonl")
+_PACKED = (
+    (b"\x28\xb5\x2f\xfd", "is compressed by zstd, which is not read: decompress it (zstd -d)"),
+    (b"\xfd7zXZ", "is compressed by xz, which is not read: decompress it (xz -d)"),
+    (b"BZh", "is compressed by bzip2, which is not read: decompress it (bzip2 -d)"),
+    (b"PK\x03\x04", "is a zip archive, which is not read: unpack it"),
+    (b"\xff\xfe", "is text in UTF-16, which is not read: convert it to UTF-8"),
+    (b"\xfe\xff", "is text in UTF-16, which is not read: convert it to UTF-8"),
+)
+"""First bytes of files that may hold a trace, but are not read, and what they are."""
 _MOST_FILES = 100_000
 """In a folder or an archive: more is not a folder of traces."""
 
@@ -68,7 +77,8 @@ def traces_in(path: Path, scratch: Path) -> list[TraceFile]:
         return _of_folder(_unpacked(path, scratch), str(path))
     format_ = _of_file(path, start)
     if format_ is None:
-        raise _wrong(path, "unsupported trace format")
+        what = next((what for magic, what in _PACKED if start.startswith(magic)), "unsupported trace format")
+        raise _wrong(path, what)
     return [TraceFile(format_, path, str(path))]
 
 

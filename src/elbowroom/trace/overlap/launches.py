@@ -109,8 +109,8 @@ class _ByKey:
     def find(self, keys: Ints) -> tuple[Ints, Flags]:
         """The first event with each key, NONE without one, and whether it is the only one."""
         slot = self._slot(keys)
-        found = self._first[slot]
-        return found, self._single[slot] & (found != NONE)
+        event = self._first[slot]
+        return event, self._single[slot] & (event != NONE)
 
 
 def _around(lane: Ints | Small, start: Ints, duration: Ints, inner: Ints, outer: Ints) -> Ints:

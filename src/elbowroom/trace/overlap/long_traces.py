@@ -38,8 +38,8 @@ from elbowroom.trace.overlap.verdict import verdict
 
 _C = TypeVar("_C", bound=Counted)
 
-MOST = 5 << 18
-"""Events that are analysed at once, of all files: about 400 MB of memory (benchmarks/trace_reading.py)."""
+MOST = 9 << 17
+"""Events that are analysed at once, of all files: below 300 MB of memory (benchmarks/trace_reading.py)."""
 
 
 FEWER, STEPS_OF_PART = MOST // 6, 256

@@ -71,8 +71,8 @@ class RawEvents:
 
 @dataclass(frozen=True)
 class Timetable:
-    """When a file's events begin (a sample of them, sorted) and when its steps do, us; and which classes other
-    than steps and lanes it has together, as they come first (2, pairs).
+    """When a file's events begin (a sample of them, sorted) and when its steps do, us; and which classes
+    other than steps and lanes it has together, as they come first (2, pairs).
     """
 
     samples: Floats

@@ -4,8 +4,10 @@ counts that was not recognised.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import random
 import tempfile
 from collections.abc import Callable
@@ -17,6 +19,7 @@ import pytest
 
 from elbowroom import api
 from elbowroom.errors import UsageError
+from elbowroom.launch import trace_reader
 from elbowroom.trace.overlap.document import Grade, TraceOverlap
 from made_overlap import Recipe, kineto, make
 
@@ -129,6 +132,74 @@ def test_what_cannot_be_answered_is_refused_with_a_sentence(tmp_path: Path, kind
     write, sentence = REFUSED[kind]
     with pytest.raises(UsageError, match=sentence):
         api.trace_overlap(write(tmp_path))
+
+
+def changed(**more: Any) -> bytes:
+    """A trace whose fourth event has other fields."""
+    return trace([{**one, **more} if at == 3 else one for at, one in enumerate(steps(6))])
+
+
+GOOD = trace(steps(6))
+READ: dict[str, tuple[bytes, int]] = {
+    "a time that is NaN": (changed(ts=float("nan")), 29),
+    "a duration that is infinite": (changed(dur=float("inf")), 29),
+    "a negative duration": (changed(dur=-5), 29),
+    "a time with 30 digits": (changed(ts=10**30), 29),
+    "a time that is a list": (changed(ts=[1]), 29),
+    "a name that is a list": (changed(name=["x"]), 30),
+    "no name": (changed(name=None), 30),
+    "arguments that are text": (changed(args="x"), 30),
+    "times before zero": (trace(steps(6, offset=-1e6)), 30),
+    "a byte order mark": (b"\xef\xbb\xbf" + GOOD, 30),
+    "lines that end as on Windows": (GOOD.replace(b", ", b",\r\n"), 30),
+    "names that are not UTF-8": (GOOD.replace(b'"gemm"', b'"ge\xff\xfemm"'), 30),
+    "one correlation for all": (
+        trace([{**one, "args": {**one.get("args", {}), "correlation": 7}} for one in steps(6)]), 30,
+    ),
+    "a comma behind the last event": (GOOD.replace(b"]}", b",]}"), 30),
+    "two members of gz": (gzip.compress(GOOD[:500]) + gzip.compress(GOOD[500:]), 30),
+    "gz filled with zeros": (gzip.compress(GOOD) + bytes(512), 30),
+    "gz with something behind it": (gzip.compress(GOOD) + b"junk", 30),
+    "a cut name": (GOOD[:700], 5),
+}  # fmt: skip
+NOT_READ: dict[str, tuple[bytes, str]] = {
+    "an empty array": (b"[]", "has no events with a duration"),
+    "an array of arrays": (json.dumps([steps(3)]).encode(), "has no events with a duration"),
+    "events inside an event": (
+        json.dumps({"traceEvents": [{"traceEvents": steps(3)}]}).encode(),
+        "has no events",
+    ),
+    "events that are an object": (b'{"traceEvents": {"a": []}}', "has no array traceEvents"),
+    "an event on each line": (
+        b"\n".join(json.dumps(one).encode() for one in steps(3)),
+        "has no array traceEvents",
+    ),
+    "deep nesting": (b"[" * 100_000, "has no events with a duration"),
+    "no durations": (trace([{**one, "dur": 0} for one in steps(3)]), "has no events with a duration"),
+    "begins without ends": (trace([{**one, "ph": "B"} for one in steps(3)]), "has no events with a duration"),
+    "UTF-16": (GOOD.decode().encode("utf-16"), "is text in UTF-16"),
+    "zstd": (b"\x28\xb5\x2f\xfd" + bytes(100), "is compressed by zstd"),
+    "xz": (lzma.compress(GOOD), "is compressed by xz"),
+    "bzip2": (bz2.compress(GOOD), "is compressed by bzip2"),
+    "zip": (b"PK\x03\x04" + bytes(100), "is a zip archive"),
+}
+
+
+@pytest.mark.parametrize("program", [False, True], ids=["Python", "json-events"])
+@pytest.mark.parametrize("kind", [*READ, *NOT_READ])
+def test_what_can_be_read_counts_and_the_rest_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, program: bool
+) -> None:
+    monkeypatch.setattr(trace_reader, "LARGE_JSON", 0 if program else 1 << 30)
+    path = tmp_path / "trace.json"
+    path.write_bytes((READ | NOT_READ)[kind][0])
+    if kind in NOT_READ:
+        with pytest.raises(UsageError, match=NOT_READ[kind][1]):
+            api.trace_overlap(path)
+        return
+    found = api.trace_overlap(path)
+    assert found.events == READ[kind][1]
+    assert found.events == 30 or found.doubts or any("left out" in text for text in found.notes)
 
 
 def found_in(folder: Path, **files: bytes) -> Any:

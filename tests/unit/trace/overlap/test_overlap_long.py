@@ -18,6 +18,7 @@ from elbowroom.trace.overlap import long_traces
 from elbowroom.trace.overlap.chrome import read_json
 from elbowroom.trace.overlap.document import TraceOverlap
 from elbowroom.trace.overlap.events import Events
+from elbowroom.trace.overlap.raw_events import RawEvents
 from made_overlap import Recipe, kineto, make
 
 EXACT = ("comp_s", "comm_s", "hidden_s", "exposed_s", "together_s", "hidden_share")
@@ -157,3 +158,28 @@ def test_numbers_that_are_no_json_are_no_numbers(tmp_path, monkeypatch):
     plain.write_bytes(made)
     found = read_fast(path)
     assert (len(found), found.lanes) == (len(read_fast(plain)), read_fast(plain).lanes)
+
+
+def test_a_trace_of_very_many_steps_has_few_classes_and_all_its_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(trace_reader, "LARGE_JSON", 0)
+    kernel = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "dur": 8, "args": {"stream": 7}}
+    host = {"ph": "X", "cat": "user_annotation", "pid": 1, "tid": 1, "dur": 29}
+    events = []
+    for at in range(9000):
+        comm = {"tid": 9, "name": "ncclDevKernel_AllReduce", "args": {"stream": 9}}
+        events.append({**host, "name": f"ProfilerStep#{at}", "ts": 30 * at})
+        events.append({**kernel, "name": "gemm", "ts": 30 * at + 2})
+        events.append({**kernel, **comm, "ts": 30 * at + 6})
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    reader = trace_reader.json_reader(path)
+    assert reader is not None
+    with reader(path) as stream:
+        header = RawEvents(stream).header
+    assert header["merged"]
+    assert len(header["classes"]) < 4200
+    for most in (1 << 20, 20_000):
+        monkeypatch.setattr(long_traces, "MOST", most)
+        found = api.trace_overlap(path)
+        assert found.steps == 9000
+        assert found.hidden_s == pytest.approx(9000 * 4e-6)
