@@ -162,9 +162,9 @@ int sample(elbow_profile& profile) {
   sampling.cpu_ns = cpu_ns;
   sampling.waited_ns = waits.value_or(0);
   sampling.waits_known = waits.has_value();
-  // A sample during which the thread had to wait is not what samples cost.
+  // By CPU time, as a thread may wait for its core meanwhile: that is not what samples cost.
   const std::uint64_t end = profile::now();
-  const std::uint64_t took = std::max<std::uint64_t>(end - now, 1);
+  const std::uint64_t took = std::max<std::uint64_t>(cpu_now() - cpu_ns, 1);
   sampling.cheapest = std::min(sampling.cheapest, took);
   const std::uint64_t cost = std::min(took, 2 * sampling.cheapest);
   sampling.due = end + std::max(kShortest, kShare * cost);

@@ -17,7 +17,7 @@ struct Sampling {
   std::uint64_t cpu_ns = 0;
   std::uint64_t waited_ns = 0;
   bool waits_known = false;
-  std::uint64_t cheapest = ~std::uint64_t{0};  // ns that a sample took
+  std::uint64_t cheapest = ~std::uint64_t{0};  // ns of CPU time that a sample took
   std::uint16_t thread = 0;                    // place in the table of threads
   int opened = 0;                              // how often
   int file = -1;                               // schedstat
