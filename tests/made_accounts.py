@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from elbowroom.diagnose.account import PARTS, Account, MessageCosts, PopFactors, SiteAccount
+from elbowroom.diagnose.account import PARTS, WAITING, Account, MessageCosts, PopFactors, SiteAccount
 from elbowroom.stats.interval import Interval
 
 STEP_S = 0.01
@@ -22,9 +22,11 @@ def made_account(
     messages: MessageCosts | None = None,
     sites: tuple[SiteAccount, ...] = (),
     noise: float = 0.01,
+    uneven: float = 1.0,
 ) -> Account:
     """An account of steps of 10 ms: `shares` of all ranks, `of_ranks` in place of it by (part, rank); the
-    rest computes. Each share varies by `noise` of itself from step to step.
+    rest computes. Each share varies by `noise` of itself from step to step. `uneven`: part of the waits for
+    others that cores for all would leave.
     """
     generator = np.random.default_rng(1)
     seconds = np.zeros((steps, ranks, len(PARTS)))
@@ -50,6 +52,7 @@ def made_account(
             transfer=one,
         ),
         late=late or {},
+        uneven=uneven * seconds[:, :, [PARTS.index(part) for part in WAITING]].sum(axis=2),
         messages=messages
         or MessageCosts(
             rank=ints, peer=ints, out=np.zeros(0, dtype=bool), bytes=ints, posted=none, ready=none,

@@ -90,8 +90,9 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     `step_s`: the mean step; `count`: steps; `seconds`: (count, ranks, parts) of each step; `edges`: (count +
     1,) where steps begin and end, seconds since the job's start. Of more than MOST steps, each row is the
     mean of `steps_per_row` consecutive ones. `late`: (rank that waits, rank that it waits
-    for) -> seconds of a step; `iterations_per_step`: of the program's own iterations, None where that is not
-    known; `notes`: what the profile cannot say, in sentences.
+    for) -> seconds of a step; `uneven`: (count, ranks) seconds of the waits for others that would be left if
+    no rank had to wait for a core; `iterations_per_step`: of the program's own iterations, None where that is
+    not known; `notes`: what the profile cannot say, in sentences.
     """
 
     step_s: float
@@ -102,6 +103,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     sites: tuple[SiteAccount, ...]
     pop: PopFactors
     late: Mapping[tuple[int, int], float]
+    uneven: Floats
     messages: MessageCosts
     steps_per_row: int = 1
     iterations_per_step: int | None = None
@@ -169,6 +171,7 @@ class _Books:
         self.around = Surroundings({rank.rank: rank.node for rank in profile.ranks})
         self.seconds = np.zeros((len(edges) - 1, len(ranks), len(PARTS)))
         self.useful = np.zeros((len(edges) - 1, len(ranks)))
+        self.uneven = np.zeros((len(edges) - 1, len(ranks)))
         self.late: dict[tuple[int, int], float] = {}
         self.sites: dict[Site, Floats] = {}
         self.messages: list[MessageCosts] = []
@@ -192,15 +195,18 @@ class _Books:
         self._add_gaps(at, rank, ledger)
         pieces = pieces_of(ledger.calls.begin, ledger.calls.end, self.edges)
         self._add(at, ledger.of_calls, pieces)
+        self.uneven[:, at] = self._seconds(ledger.uneven, pieces)
         self._add_sites(rank, ledger, pieces)
         self._add_late(rank.rank, ledger)
         self.messages.append(_messages(own, ledger, self.edges, MESSAGES // len(self.profile.ranks)))
 
     def _add(self, at: int, parts: Parts, pieces: Pieces) -> None:
         for part, amount in parts.items():
-            self.seconds[:, at, PARTS.index(part)] += pieces.by_step(amount, len(self.edges) - 1) / (
-                1e9 * self.each
-            )
+            self.seconds[:, at, PARTS.index(part)] += self._seconds(amount, pieces)
+
+    def _seconds(self, amount: Ints, pieces: Pieces) -> Floats:
+        """(steps,) seconds of a step, of ns of each span."""
+        return np.asarray(pieces.by_step(amount, len(self.edges) - 1) / (1e9 * self.each))
 
     def _add_gaps(self, at: int, rank: RankFile, ledger: Ledger) -> None:
         self._add(at, ledger.of_gaps, pieces_of(ledger.gap_begin, ledger.gap_end, self.edges))
@@ -251,6 +257,7 @@ class _Books:
             sites=_site_accounts(self.sites, len(self.partners.ranks), self.count),
             pop=pop_factors(lengths, self.useful, self.seconds[:, :, waiting].sum(axis=2)),
             late=self.late,
+            uneven=self.uneven,
             messages=_joined(self.messages),
             iterations_per_step=None if steps is None else iterations_of(steps),
             notes=self._notes(),

@@ -21,7 +21,9 @@ COLLECTIVES = (f.COLLECTIVE, f.BARRIER, f.POSTED_COLLECTIVE)
 POSTED = (f.POSTED_SEND, f.POSTED_RECEIVE, f.POSTED_COLLECTIVE)
 POLLING = 0.2
 """A rank polls if it is inside tests for this share of the time before those that complete something: a
-program that computes between two tests is inside them for a few percent of it."""
+program that computes between two tests is inside them for a few percent of it, unless they move its data."""
+PAUSE_NS = 20_000
+"""A rank that only polls is out of its tests for less than this between two of them."""
 
 
 class CallTable(NamedTuple):
@@ -147,11 +149,13 @@ def _tests(calls: CallTable, number: Mapping[str, int]) -> Bools:
 
 def _polls(rank: RankFile, calls: CallTable, operations: OperationTable, number: Mapping[str, int]) -> bool:
     """Whether the rank waits by tests in a loop."""
-    inside = sum(one.ns for one in rank.call_kinds if one.name in TESTS)
+    tests = [one for one in rank.call_kinds if one.name in TESTS]
+    inside, count = sum(one.ns for one in tests), sum(one.count for one in tests)
     if not inside:
         return False
     longer = _with_polls(calls, operations, number)
-    return inside >= POLLING * float((longer.end - longer.begin - calls.end + calls.begin).sum())
+    before = float((longer.end - longer.begin - calls.end + calls.begin).sum())
+    return inside >= POLLING * before and before - inside < PAUSE_NS * count
 
 
 def _with_polls(calls: CallTable, operations: OperationTable, number: Mapping[str, int]) -> CallTable:

@@ -106,9 +106,8 @@ class CauseTest(NamedTuple):
 
 def waits_for_cores(evidence: StepEvidence) -> Floats:
     """(steps, ranks) seconds that ranks wait for a core, or for a rank that does."""
-    waiting = evidence.seconds("scheduler")
-    for_others = waiting.max(axis=1, keepdims=True) - waiting
-    return np.asarray(waiting + np.minimum(evidence.seconds("late_ranks", "collective_wait"), for_others))
+    for_others = evidence.seconds("late_ranks", "collective_wait") - evidence.account.uneven
+    return np.asarray(evidence.seconds("scheduler") + np.maximum(for_others, 0.0))
 
 
 def _own_part(evidence: StepEvidence, crowd: processors.Crowd) -> float:
@@ -229,36 +228,15 @@ def no_progress(evidence: StepEvidence) -> CauseFinding | None:
     )
 
 
-def _unexplained_waits(evidence: StepEvidence) -> Floats:
-    """(steps, ranks) seconds that ranks wait for others, but for those that wait for a core."""
-    waits = evidence.seconds("late_ranks", "collective_wait")
-    return np.asarray(waits - (waits_for_cores(evidence) - evidence.seconds("scheduler")))
-
-
 def _lasting(evidence: StepEvidence) -> Floats:
     """(1, ranks) seconds of the mean step by which the rank that computes longest is later than each."""
     busy = evidence.seconds("compute", "io").mean(axis=0, keepdims=True)
     return np.asarray(busy.max() - busy)
 
 
-def _waits_for_late_ranks(evidence: StepEvidence) -> Floats:
-    """(steps, ranks) seconds that ranks wait for others which do not only lack a core.
-
-    Ranks that lack cores in turn make the others wait for each of them, so that these waits may be as long as
-    all others' waits for cores together. Beyond that, or where ranks compute for different times (by CPU
-    time, which a shared core does not change), a rank is late by itself: the larger counts.
-    """
-    waits = evidence.seconds("late_ranks", "collective_wait")
-    cores = evidence.seconds("scheduler")
-    beyond = np.maximum(waits - (cores.sum(axis=1, keepdims=True) - cores), 0.0)
-    busy = evidence.seconds("compute", "io")
-    uneven = np.minimum(waits, busy.max(axis=1, keepdims=True) - busy)
-    return np.asarray(beyond if beyond.mean() >= uneven.mean() else uneven)
-
-
 def late_rank(evidence: StepEvidence) -> CauseFinding | None:
     """Ranks wait for others that come later for another reason than a core that they do not get."""
-    unexplained = _waits_for_late_ranks(evidence)
+    unexplained = evidence.account.uneven
     if traffic.small_messages(evidence.profile, evidence.account) is not None:
         # Each of many calls waits for whoever is a little later: only a lasting difference is a late rank.
         unexplained = np.minimum(unexplained, _lasting(evidence))
@@ -315,7 +293,7 @@ def protocol(evidence: StepEvidence) -> CauseFinding | None:
     small = traffic.small_messages(profile, account)
     if small is not None:
         to = f"rank {small.peer}" if small.peer >= 0 else "all others"
-        waits = _unexplained_waits(evidence)
+        waits = evidence.account.uneven
         seconds = evidence.seconds("transfer", "library") + waits - np.minimum(waits, _lasting(evidence))
         short = evidence.account.step_s < traffic.WINDOW
         during = short_time(traffic.WINDOW) if short else "a step"

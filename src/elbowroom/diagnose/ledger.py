@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from elbowroom.diagnose.calls import COLLECTIVES, CallTable, RankCalls
 from elbowroom.diagnose.partners import Readiness
 from elbowroom.diagnose.scheduled import Scheduled, waits_for_core
-from elbowroom.diagnose.slowdown import slowed
+from elbowroom.diagnose.slowdown import SHORTEST_NS, slowed
 from elbowroom.diagnose.surroundings import Surroundings
 from elbowroom.diagnose.waits import SHORT_NS, Completed, WaitParts, completed_by_calls, wait_parts
 from elbowroom.profile import rank_file as f
@@ -36,7 +36,8 @@ Parts = dict[str, Ints]
 
 class Ledger(NamedTuple):
     """The calls of a rank and the gaps between them, with their parts. `gap_begin`, `gap_end`: before each
-    call and after the last one.
+    call and after the last one; `uneven`: ns of each call that the rank would wait for others if none of them
+    had to wait for a core.
     """
 
     calls: CallTable
@@ -47,6 +48,7 @@ class Ledger(NamedTuple):
     completed: Completed
     waits: WaitParts
     collective: Bools
+    uneven: Ints
 
 
 def ledger_of_rank(
@@ -77,7 +79,55 @@ def ledger_of_rank(
         completed=completed,
         waits=waits,
         collective=collective,
+        uneven=_uneven(own, _waits_of(own, completed, waits, names), begin[:-1], around.scheduled),
     )
+
+
+class _Waits(NamedTuple):
+    """Waits for other ranks, N: in `call`, `waited` ns for `partner`, until `ready`."""
+
+    call: Ints
+    waited: Ints
+    partner: Ints
+    ready: Ints
+
+
+def _waits_of(own: RankCalls, completed: Completed, waits: WaitParts, names: Sequence[str]) -> _Waits:
+    """Those in calls that completed operations, and in probes: these wait for what is received next."""
+    calls = own.calls
+    probes = np.flatnonzero(np.isin(calls.name, [at for at, name in enumerate(names) if name in _PROBES]))
+    probes = probes[calls.end[probes] - calls.begin[probes] > SHORT_NS]
+    following = np.searchsorted(completed.call, probes)
+    probes, following = probes[following < len(completed.call)], following[following < len(completed.call)]
+    whole = _Waits(
+        call=np.concatenate([completed.call, probes]),
+        waited=np.concatenate([waits.waited, calls.end[probes] - calls.begin[probes] - SHORT_NS]),
+        partner=np.concatenate([completed.partner, own.operations.peer[completed.critical[following]]]),
+        ready=np.concatenate([completed.ready, calls.end[probes]]),
+    )
+    return _Waits(*(column[whole.waited > 0].astype(np.int64) for column in whole))
+
+
+def _uneven(own: RankCalls, waits: _Waits, since: Ints, scheduled: Mapping[int, Scheduled]) -> Ints:
+    """ns of each call that its rank waits for another one's work: what both waited for a core since they last
+    computed makes the one come later, or the other. `since`: when the gap before each call begins, ns.
+    """
+    calls = own.calls
+    result = np.zeros(len(calls.begin), dtype=np.int64)
+    result[waits.call] = waits.waited
+    mine = scheduled.get(own.rank)
+    if mine is None:
+        return result
+    # Calls that follow each other closely are one place where ranks meet.
+    computed = np.where(calls.begin - since >= SHORTEST_NS, np.arange(len(since)), 0)
+    met = since[np.maximum.accumulate(computed)]
+    for other, theirs in scheduled.items():
+        some = np.flatnonzero(waits.partner == other)
+        at, waited = waits.call[some], waits.waited[some]
+        later = theirs.waited_until(waits.ready[some]) - theirs.waited_until(met[at])
+        earlier = mine.waited_until(calls.begin[at]) - mine.waited_until(met[at])
+        result[at] = np.clip(waited - later + earlier, 0, waited)
+    return result
 
 
 def _extra_of_calls(own: RankCalls, completed: Completed, waits: WaitParts) -> Ints:
@@ -85,7 +135,7 @@ def _extra_of_calls(own: RankCalls, completed: Completed, waits: WaitParts) -> I
     calls = own.calls
     extra = np.maximum(calls.end - calls.begin - SHORT_NS, 0)
     brief = calls.end[completed.call] - completed.ready < SHORT_NS
-    extra[completed.call] = np.where(brief, 0, waits.extra)
+    extra[completed.call] = np.where(brief, 0, waits.extra + waits.peer)
     result: Ints = extra
     return result
 
@@ -133,8 +183,8 @@ def _parts_of_calls(
     long = np.flatnonzero(~brief)
     at, collective = at[long], collective[long]
     parts.add("transfer", at, waits.transfer[long])
-    parts.add("no_progress", at, waits.hidden[long] + waits.peer[long])
-    extra = waits.extra[long]
+    parts.add("no_progress", at, waits.hidden[long])
+    extra = waits.extra[long] + waits.peer[long]
     unknown = collective & ~completed.known[long]
     parts.add("collective_wait", at, np.where(unknown, extra, 0))
     more = np.flatnonzero((extra > 0) & ~unknown)
@@ -142,8 +192,8 @@ def _parts_of_calls(
     partner = np.where(collective[more], -1, own.operations.peer[completed.critical[long]])
     waited = np.minimum(extra[more], no_core[at])
     parts.add("scheduler", at, waited)
-    _add_extra(parts, at, extra[more] - waited, waits.alone[long], _Meanwhile(own.rank, around, partner,
-               completed.ready[long], calls.end[at]))  # fmt: skip
+    meanwhile = _Meanwhile(own.rank, around, partner, completed.ready[long], calls.end[at])
+    _add_extra(parts, at, extra[more] - waited, waits.peer[long], waits.alone[long], meanwhile)
     _add_others(parts, calls, completed, no_core, names)
     return parts.of
 
@@ -158,13 +208,15 @@ class _Meanwhile(NamedTuple):
     end: Ints
 
 
-def _add_extra(parts: _Parts, at: Ints, extra: Ints, alone: Ints, disturbed: _Meanwhile) -> None:
-    """What transfers took beyond what like calls take alone."""
+def _add_extra(parts: _Parts, at: Ints, extra: Ints, peer: Ints, alone: Ints, disturbed: _Meanwhile) -> None:
+    """What transfers took beyond like calls alone; `peer`: until all partners were in their calls."""
     rank, around, *where = disturbed
     partner, ready, end = where
     waited = np.minimum(extra, around.partner_waited(rank, partner, (ready + end) // 2, extra))
     parts.add("scheduler", at, waited)
     extra = extra - waited
+    parts.add("no_progress", at, np.minimum(extra, peer))
+    extra = extra - np.minimum(extra, peer)
     most = SLOWEST * alone * around.active(rank, *where)
     beside = np.minimum(extra, np.round(most).astype(np.int64))
     parts.add("contention", at, beside)

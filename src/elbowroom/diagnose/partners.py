@@ -23,7 +23,7 @@ Bools = npt.NDArray[np.bool_]
 EAGER = 1 << 16
 """Bytes of a rooted operation up to which a rank need not wait for those that it sends to."""
 COPIED = 0.02
-"""Share of the sends of a size that end before their receives are posted, if the library copies them."""
+"""Share of the messages of a size that end without the other rank, if the library needs it for none."""
 TO_ROOT = ("Reduce", "Gather", "Gatherv")
 """Operations in which the root waits for all."""
 OVERLAPPING = 0.9
@@ -128,7 +128,9 @@ class Partners:
         later = sent.begin[b] > result.ready[at]
         result.ready[at] = np.maximum(result.ready[at], sent.begin[b])
         result.partner[at[later]] = peer
-        result.entered[at], result.matched[at] = sent.entered[b], True
+        # What came before the sender was in its call again needed no sender. So do others of its size.
+        alone = _of_such_sizes(operations.bytes[at], sent.entered[b] > operations.end[at])
+        result.entered[at], result.matched[at] = np.where(alone, 0, sent.entered[b]), True
 
     def _with_receives(self, own: RankCalls, some: Ints, peer: int, posted: Posts, result: Readiness) -> None:
         operations = own.operations
@@ -137,10 +139,7 @@ class Partners:
         at, b = some[a[good]], b[good]
         result.matched[at] = True
         # What ended before its receive was posted was copied by the library. So are others of its size.
-        waits = posted.begin[b] <= operations.end[at]
-        sizes, which = np.unique(operations.bytes[at], return_inverse=True)
-        ended = np.bincount(which[~waits], minlength=len(sizes))
-        waits &= (ended <= COPIED * np.bincount(which, minlength=len(sizes)))[which]
+        waits = ~_of_such_sizes(operations.bytes[at], posted.begin[b] > operations.end[at])
         at, b = at[waits], b[waits]
         later = posted.begin[b] > result.ready[at]
         result.ready[at] = np.maximum(result.ready[at], posted.begin[b])
@@ -220,6 +219,14 @@ def _together(ranks: Sequence[int], posts: Mapping[int, Posts]) -> CalledTogethe
     if not whole and count and float((last <= first_end).mean()) < OVERLAPPING:
         return None
     return CalledTogether(tuple(ranks), last, who, entered, first_of)
+
+
+def _of_such_sizes(size: Ints, shown: Bools) -> Bools:
+    """Whether something is `shown` of more than a few messages (N,) of each one's `size`, or of itself."""
+    sizes, which = np.unique(size, return_inverse=True)
+    count = np.bincount(which[shown], minlength=len(sizes))
+    result: Bools = shown | (count > COPIED * np.bincount(which, minlength=len(sizes)))[which]
+    return result
 
 
 def _posts(own: RankCalls, some: Ints) -> Posts:

@@ -39,6 +39,11 @@ class Scheduled(NamedTuple):
         rate = np.minimum(1.0, amount / np.maximum(length, 1.0))
         return np.where(inside, most * rate[at], 0.0).astype(np.int64)
 
+    def waited_until(self, time: Ints) -> Floats:
+        """(M,) ns that the rank waited for a core until each time, counted from its first sample."""
+        edges = np.concatenate([self.begin[:1], self.end])
+        return np.asarray(np.interp(time, edges, np.concatenate([[0.0], np.cumsum(self.waited)])))
+
     def total(self, time: Ints, amount: Ints) -> Floats:
         """(N,) the amounts of the spans in each sample."""
         at, inside = self._sample_of(time)

@@ -80,12 +80,12 @@ class MadeSteps:
         write_profile(folder, self.rows, [0] * len(self.rows), end=end, **options)
         return read_profile(folder)
 
-    def account(self, folder: Path, tests_ns: int = 0, **options: Any) -> Account:
-        """`tests_ns`: that rank 1 was in tests, those that completed nothing included."""
+    def account(self, folder: Path, tests_ns: int = 0, tests: int = 100_000, **options: Any) -> Account:
+        """`tests_ns`: that rank 1 was in `tests`, those that completed nothing included."""
         profile = self.profile(folder, **options)
         if tests_ns:
             kinds = [
-                msgspec.structs.replace(kind, ns=tests_ns) if kind.name == "MPI_Test" else kind
+                msgspec.structs.replace(kind, ns=tests_ns, count=tests) if kind.name == "MPI_Test" else kind
                 for kind in profile.ranks[1].call_kinds
             ]
             tested = msgspec.structs.replace(profile.ranks[1], call_kinds=tuple(kinds))
@@ -421,8 +421,10 @@ def test_a_rank_that_tests_in_a_loop_waits(tmp_path: Path) -> None:
         made.compute(0, 5 * MS)
         made.message_of_tests(begin)
         made.step()
-    account = made.account(tmp_path, tests_ns=STEPS * 5 * MS // 2)
-    assert_part(account, "late_ranks", 2.5 * MS)
+    half = STEPS * 5 * MS // 2
+    assert_part(made.account(tmp_path, tests_ns=half), "late_ranks", 2.5 * MS)
+    # Ten tests, which move the data, and a computation between each two of them.
+    assert_part(made.account(tmp_path, tests_ns=half, tests=10 * STEPS), "late_ranks", 0)
 
 
 def test_communicators_of_blocks_are_recognised(tmp_path: Path) -> None:
@@ -467,3 +469,44 @@ def test_a_message_that_was_copied_needs_no_progress_of_its_sender(tmp_path: Pat
     seconds = made.account(tmp_path).of_ranks()[1]
     assert seconds[PARTS.index("transfer")] == pytest.approx(70e-6, rel=0.01)
     assert seconds[PARTS.index("no_progress")] == 0
+
+
+@pytest.mark.parametrize("of_core", [True, False])
+def test_a_rank_that_comes_late_for_want_of_a_core_is_not_uneven(of_core: bool, tmp_path: Path) -> None:
+    """Rank 0 comes 5 ms later than rank 1: it waits for a core for so long, or computes."""
+    made = MadeSteps(2)
+    samples: list[list[tuple[int, int, int, int]]] = [[], []]
+    for number in range(STEPS):
+        begin = made.time[0]
+        late(made, number)
+        for rank, own in enumerate(samples):
+            computed, queued = COMPUTED + (5 * MS if rank == 0 else 0), 5 * MS * (rank == 0 and of_core)
+            own.append((begin, begin + computed, computed - queued, queued))
+            own.append((begin + computed, made.time[0], made.time[0] - begin - computed, 0))
+        made.step()
+    profile = with_samples(made.profile(tmp_path), samples)
+    account = account_of(profile, steps_at([edge / 1e9 for edge in made.edges]))
+    assert_part(account, "late_ranks", 2.5 * MS)
+    assert account.uneven.mean() == pytest.approx(0 if of_core else 2.5e-3, abs=1e-4)
+
+
+def test_a_short_message_does_not_need_its_sender_in_the_call(tmp_path: Path) -> None:
+    """The receiver lacks a core in its receive; its sender computes until after that, in most steps."""
+    made = MadeSteps(2)
+    samples: list[list[tuple[int, int, int, int]]] = [[], []]
+    for number in range(STEPS):
+        begin, queued = made.time[0], number % 2 * 2 * MS
+        made.compute(1, MS)
+        made.call(1, made.time[1] + 20 * US + queued, 64, 0, "MPI_Recv", f.RECEIVE)
+        samples[1].append((begin, made.time[1], MS + 20 * US, queued))
+        made.compute(0, MS + queued // 2 if queued else 2 * MS)
+        made.pending(0, begin, 64, 1, "MPI_Isend", f.POSTED_SEND)
+        made.call(0, made.time[0] + US, 0, -1, "MPI_Wait", f.COMPLETION)
+        samples[0].append((begin, made.time[0], made.time[0] - begin, 0))
+        made.compute(0, max(made.time) - made.time[0])
+        made.compute(1, max(made.time) - made.time[1])
+        made.step()
+    profile = with_samples(made.profile(tmp_path), samples)
+    account = account_of(profile, steps_at([edge / 1e9 for edge in made.edges]))
+    assert_part(account, "no_progress", 0)
+    assert_part(account, "scheduler", 0.5 * MS)

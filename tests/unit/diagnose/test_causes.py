@@ -106,7 +106,7 @@ def test_threads_with_too_few_cores_share_them(tmp_path: Path) -> None:
 def test_ranks_that_wait_for_one_without_a_core_are_not_said_to_wait_for_a_late_one(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, threads=[(thread(100),), (thread(101),)])
     of_ranks = {("scheduler", 1): 0.4, ("late_ranks", 0): 0.4}
-    found = causes(profile, of_ranks=of_ranks)
+    found = causes(profile, of_ranks=of_ranks, uneven=0.0)
     assert [cause.cause for cause in found] == ["shared-core"]
     assert found[0].share == pytest.approx(0.4, abs=0.01)
 
@@ -130,7 +130,8 @@ def test_a_program_that_ran_too_short_has_no_cause(tmp_path: Path) -> None:
 
 def test_ranks_that_lack_a_core_in_turn_are_not_late_and_one_that_computes_longer_is(tmp_path: Path) -> None:
     shares = {"scheduler": 0.2, "late_ranks": 0.2}
-    assert [cause.cause for cause in causes(profile_of(tmp_path), shares=shares)] == ["computation"]
+    found = causes(profile_of(tmp_path), shares=shares, uneven=0.0)
+    assert [cause.cause for cause in found] == ["computation"]
     longer = {("late_ranks", 0): 0.3, ("late_ranks", 1): 0.0}
     found = causes(profile_of(tmp_path), shares={"scheduler": 0.2}, of_ranks=longer)
     assert (found[0].cause, found[0].share) == ("late-rank", pytest.approx(0.15, abs=0.01))
