@@ -36,7 +36,6 @@ class Problem(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     arguments: tuple[str, ...] = ()
     planted: Planted = Planted()
     cause: str
-    parts: tuple[str, ...]
     sizes: tuple[float, ...] = ()
     ranks: tuple[int, ...] = (2, 4)
     needs: str = ""

@@ -1,6 +1,6 @@
 /* In each half of a step every other rank copies its own large halo (a message to itself, as with periodic boundaries),
  * while the others compute on arrays larger than the caches; then they change places. Every second step has small halos,
- * so the same computation is also seen alone. Repaired: the computation needs no memory. */
+ * so the same computation is also seen alone: what it then takes less is the contention. Repaired: the computation needs no memory. */
 #include "zoo.h"
 
 enum { kCount = 4000000 };
@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   b = (double*)zoo_memory((double)kCount * sizeof(double));
   double count = kCount * zoo_repetitions(&zoo, stream, kCount, half);
   if (count > kCount) count = kCount;
-  zoo.expected = -1;
+  double took[2] = {0, 0}; /* s on a core: beside large halos, and alone */
   zoo_first_step(&zoo);
   for (int step = 0; step < zoo.steps; ++step) {
     const int size = step % 2 == 0 ? (int)bytes : 8;
@@ -31,11 +31,14 @@ int main(int argc, char** argv) {
       } else if (zoo.repaired) {
         zoo_work(&zoo, half);
       } else {
+        const double begin = zoo_cpu_time();
         stream(&zoo, count);
+        took[step % 2] += zoo_cpu_time() - begin;
       }
     }
     MPI_Barrier(MPI_COMM_WORLD);
   }
+  if (took[0] > took[1]) zoo.expected = took[0] - took[1];
   free(out);
   free(in);
   free(a);

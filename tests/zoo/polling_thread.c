@@ -2,7 +2,6 @@
  * The rank binds itself to a core, if nobody did. */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
 #include "zoo.h"
@@ -25,24 +24,11 @@ static void* poll(void* unused) {
   return unused;
 }
 
-static void bind_to_one_core(int number) {
-  cpu_set_t allowed, one;
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  int wanted = number % CPU_COUNT(&allowed);
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed) || wanted-- > 0) continue;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof one, &one);
-    return;
-  }
-}
-
 int main(int argc, char** argv) {
   struct Zoo zoo = zoo_begin(&argc, &argv);
   pthread_t thread;
   char out[4096] = {0}, in[4096];
-  bind_to_one_core(zoo.rank);
+  zoo_bind_to_one_core(zoo.rank);
   share = zoo.repaired ? 1e-3 : zoo.size >= 0.5 ? 1 : zoo.size;
   pthread_create(&thread, NULL, poll, NULL);
   zoo_first_step(&zoo);

@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #endif
 #include <mpi.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,6 +117,22 @@ static inline int zoo_end(struct Zoo* zoo) {
   return 0;
 }
 
+#ifdef CPU_SET /* _GNU_SOURCE came before the first header */
+/* Binds this thread, and those that it starts, to one of its cores. */
+static inline void zoo_bind_to_one_core(int number) {
+  cpu_set_t allowed, one;
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  int wanted = number % CPU_COUNT(&allowed);
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed) || wanted-- > 0) continue;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+}
+#endif
+
 static inline char* zoo_memory(double bytes) {
   char* memory = malloc((size_t)bytes);
   if (memory == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
@@ -144,6 +161,11 @@ static inline double zoo_repetitions(const struct Zoo* zoo, void (*once)(const s
   PMPI_Allreduce(MPI_IN_PLACE, &best, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   zoo_measuring = 0;
   return seconds / best;
+}
+
+/* How many seconds `once` takes: measured, the same on all ranks. */
+static inline double zoo_duration(const struct Zoo* zoo, void (*once)(const struct Zoo*, double), double amount) {
+  return 1 / zoo_repetitions(zoo, once, amount, 1);
 }
 
 #endif

@@ -1,0 +1,143 @@
+/* Each part of the account planted on purpose, alone or with others: a share of the step by the part's name, as in
+ *
+ *   PROGRAM late_ranks=0.2 io=0.2
+ *
+ * What really passes is measured by the program itself, with the clock that all ranks of a host share: how long a rank
+ * waits is known from when the others come. The line that rank 0 prints has these shares, the mean of the ranks. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "zoo.h"
+
+enum Part { kTransfer, kLateRanks, kNoProgress, kCollectiveWait, kLibrary, kScheduler, kIo, kParts };
+static const char* const kNames[] = {"transfer", "late_ranks", "no_progress", "collective_wait",
+                                     "library",  "scheduler",  "io"};
+static double share[kParts], truth[kParts];
+static double *came_to_neighbours, *came_to_all; /* of each step, s */
+static char *out, *in;
+static double bytes, behind_bytes, probes;
+static double worked, worked_cpu; /* s in computation: of the clock, and on a core */
+
+static void work(const struct Zoo* zoo, double seconds) {
+  const double begin = MPI_Wtime(), cpu = zoo_cpu_time();
+  zoo_work(zoo, seconds);
+  worked += MPI_Wtime() - begin;
+  worked_cpu += zoo_cpu_time() - cpu;
+}
+
+/* Both neighbours, or all ranks, begin together; past a profiler. */
+static void meet(void) { PMPI_Barrier(MPI_COMM_WORLD); }
+
+static void exchange(const struct Zoo* zoo, double size) { zoo_ring(zoo, out, in, size); }
+
+static void probe(const struct Zoo* zoo, double count) {
+  int there;
+  for (int i = 0; i < (int)count; ++i) ZOO_MPI(Iprobe)(zoo->left, 99, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+}
+
+static double late(const struct Zoo* zoo, enum Part part) { return zoo->rank % 2 * 2 * share[part] * zoo->step; }
+
+static void step_of(const struct Zoo* zoo, int step, double computes) {
+  MPI_Request requests[2];
+  MPI_Status statuses[2];
+  if (share[kNoProgress] > 0) {
+    MPI_Irecv(in, (int)behind_bytes, MPI_BYTE, zoo->left, 2, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(out, (int)behind_bytes, MPI_BYTE, zoo->right, 2, MPI_COMM_WORLD, &requests[1]);
+  }
+  work(zoo, computes);
+  if (share[kNoProgress] > 0) {
+    const double begin = MPI_Wtime();
+    MPI_Waitall(2, requests, statuses);
+    truth[kNoProgress] += MPI_Wtime() - begin;
+  }
+  if (share[kIo] > 0) {
+    const double begin = MPI_Wtime();
+    const struct timespec time = {0, (long)(1e9 * share[kIo] * zoo->step)};
+    nanosleep(&time, NULL);
+    truth[kIo] += MPI_Wtime() - begin;
+  }
+  if (share[kLibrary] > 0) {
+    const double begin = MPI_Wtime();
+    probe(zoo, probes);
+    truth[kLibrary] += MPI_Wtime() - begin;
+  }
+  if (share[kTransfer] > 0) {
+    meet();
+    const double begin = MPI_Wtime();
+    exchange(zoo, bytes);
+    truth[kTransfer] += MPI_Wtime() - begin;
+  }
+  work(zoo, late(zoo, kLateRanks));
+  came_to_neighbours[step] = MPI_Wtime();
+  exchange(zoo, 8);
+  work(zoo, late(zoo, kCollectiveWait));
+  came_to_all[step] = MPI_Wtime();
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* How long this rank waited for its left neighbour, and for all: from when each of them came. */
+static void add_waits(const struct Zoo* zoo) {
+  double *lefts = malloc((size_t)zoo->steps * sizeof(double)), *last = malloc((size_t)zoo->steps * sizeof(double));
+  PMPI_Sendrecv(came_to_neighbours, zoo->steps, MPI_DOUBLE, zoo->right, 3, lefts, zoo->steps, MPI_DOUBLE, zoo->left, 3,
+                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  PMPI_Allreduce(came_to_all, last, zoo->steps, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  for (int step = 0; step < zoo->steps; ++step) {
+    if (lefts[step] > came_to_neighbours[step]) truth[kLateRanks] += lefts[step] - came_to_neighbours[step];
+    truth[kCollectiveWait] += last[step] - came_to_all[step];
+  }
+  free(lefts);
+  free(last);
+}
+
+static atomic_int ended;
+
+/* Takes turns with its rank, on the rank's core. */
+static void* compute_beside(void* given) {
+  const struct Zoo* zoo = given;
+  const double period = 4e-3;
+  while (!ended) {
+    zoo_iterate(share[kScheduler] * period * zoo->rate);
+    const struct timespec rest = {0, (long)(1e9 * (1 - share[kScheduler]) * period)};
+    nanosleep(&rest, NULL);
+  }
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  struct Zoo zoo = zoo_begin(&argc, &argv);
+  double computes = zoo.step, seconds, all[kParts];
+  const double large = 4e6;
+  pthread_t beside;
+  for (int part = 0; part < kParts; ++part) {
+    share[part] = zoo_option(argc, argv, kNames[part], 0);
+    if (part != kScheduler) computes -= share[part] * zoo.step;
+  }
+  zoo_bind_to_one_core(zoo.rank);
+  out = zoo_memory(16 * large);
+  in = zoo_memory(16 * large);
+  bytes = large * zoo_repetitions(&zoo, exchange, large, share[kTransfer] * zoo.step);
+  behind_bytes = large * zoo_repetitions(&zoo, exchange, large, share[kNoProgress] * zoo.step);
+  probes = 1000 * zoo_repetitions(&zoo, probe, 1000, share[kLibrary] * zoo.step);
+  came_to_neighbours = (double*)zoo_memory((double)zoo.steps * sizeof(double));
+  came_to_all = (double*)zoo_memory((double)zoo.steps * sizeof(double));
+  if (share[kScheduler] > 0) pthread_create(&beside, NULL, compute_beside, &zoo);
+  worked = worked_cpu = 0;
+  zoo_first_step(&zoo);
+  for (int step = 0; step < zoo.steps; ++step) step_of(&zoo, step, computes);
+  seconds = MPI_Wtime() - zoo.begin;
+  ended = 1;
+  if (share[kScheduler] > 0) pthread_join(beside, NULL);
+  truth[kScheduler] = worked - worked_cpu;
+  add_waits(&zoo);
+  PMPI_Reduce(truth, all, kParts, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (zoo.rank == 0) {
+    printf("{\"steps\": %d, \"step_s\": %.6g, \"planted\": {", zoo.steps, seconds / zoo.steps);
+    for (int part = 0; part < kParts; ++part) {
+      printf("%s\"%s\": %.4g", part > 0 ? ", " : "", kNames[part], all[part] / zoo.ranks / seconds);
+    }
+    printf("}}\n");
+  }
+  MPI_Finalize();
+  return 0;
+}
