@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -35,7 +36,7 @@ PARTS = ("transfer", "late_ranks", "no_progress", "collective_wait", "library", 
 SIZE = 0.2
 """Planted share of a step, of each part."""
 NEAR, MISSES = 0.05, 0.05
-PATIENCE = 120
+PATIENCE = 60
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,15 +81,16 @@ def run(case: Case, folder: Path, steps: int, wrapper: Sequence[str]) -> Case:
         wrapper=tuple(wrapper),
     )
     profile = folder / "parts" / case.key
-    command = [sys.executable, "-m", "elbowroom", "profile", "record", "-o", str(profile), "--force", "--"]
+    shutil.rmtree(profile, ignore_errors=True)
+    profile.parent.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "elbowroom", "profile", "record", "-o", str(profile), "--"]
     environment = zoo_programs.started_with(problem, mpi, folder / "programs", repaired=False)
-    try:
-        done = subprocess.run(
-            [*command, *words], capture_output=True, text=True, env=environment, timeout=PATIENCE
-        )
-        (line,) = (line for line in done.stdout.splitlines() if line.startswith('{"steps"'))
-    except (subprocess.TimeoutExpired, ValueError):
-        return msgspec.structs.replace(case, error="no result")
+    patient = ["timeout", "--kill-after=5", str(PATIENCE), *command, *words]
+    done = subprocess.run(patient, capture_output=True, text=True, env=environment)
+    line = next((line for line in done.stdout.splitlines() if line.startswith('{"steps"')), None)
+    if done.returncode or line is None:
+        last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        return msgspec.structs.replace(case, error=last[0])
     return again(msgspec.structs.replace(case, planted=json.loads(line)["planted"]), folder)
 
 
