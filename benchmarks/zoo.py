@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import platform
 import random
@@ -259,11 +260,23 @@ def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
     planted = [one for one in outcomes if not one.draw.repaired]
     twins = [one for one in outcomes if one.draw.repaired]
     rest = _percent([one.account.get("not_explained") for one in outcomes])
-    yield f"| **all** | | {share_of(planted)} | {share_of(twins)} | {rest} |"
+    yield f"| **all** | | {with_interval(planted)} | {with_interval(twins)} | {rest} |"
 
 
 def share_of(outcomes: Sequence[Outcome]) -> str:
     return f"{sum(one.right for one in outcomes)} of {len(outcomes)}" if outcomes else "-"
+
+
+def with_interval(outcomes: Sequence[Outcome]) -> str:
+    """As `share_of`, with Wilson's 95 % interval of the share."""
+    count, z = len(outcomes), 1.96
+    if not count:
+        return "-"
+    share = sum(one.right for one in outcomes) / count
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return f"{share_of(outcomes)}: {100 * share:.0f} % ({100 * low:.0f} to {100 * high:.0f} %)"
 
 
 def _percent(values: Sequence[float | None]) -> str:
@@ -301,7 +314,7 @@ def page(outcomes: Sequence[Outcome], command: str) -> str:
         f"{min(loads):.1f} to {max(loads):.1f}, {time.strftime('%Y-%m-%d')}. Columns: how often the planted "
         "cause came first; how often nothing was named on a twin; what the account does not explain (median "
         "and most). Where processes share cores anyway, `shared-core` is not counted. Problems that cost "
-        "less than 5 % of a step, which `diagnose` does not name, are left out.",
+        "less than 5 % of a step, which `diagnose` does not name, are left out. Intervals are 95 %.",
         "",
         *table(outcomes),
         "",

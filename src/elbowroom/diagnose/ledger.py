@@ -83,7 +83,7 @@ def ledger_of_rank(
     )
 
 
-class _Waits(NamedTuple):
+class _WaitsForRanks(NamedTuple):
     """Waits for other ranks, N: in `call`, `waited` ns for `partner`, until `ready`."""
 
     call: Ints
@@ -92,23 +92,23 @@ class _Waits(NamedTuple):
     ready: Ints
 
 
-def _waits_of(own: RankCalls, completed: Completed, waits: WaitParts, names: Sequence[str]) -> _Waits:
+def _waits_of(own: RankCalls, completed: Completed, waits: WaitParts, names: Sequence[str]) -> _WaitsForRanks:
     """Those in calls that completed operations, and in probes: these wait for what is received next."""
     calls = own.calls
     probes = np.flatnonzero(np.isin(calls.name, [at for at, name in enumerate(names) if name in _PROBES]))
     probes = probes[calls.end[probes] - calls.begin[probes] > SHORT_NS]
     following = np.searchsorted(completed.call, probes)
     probes, following = probes[following < len(completed.call)], following[following < len(completed.call)]
-    whole = _Waits(
+    whole = _WaitsForRanks(
         call=np.concatenate([completed.call, probes]),
         waited=np.concatenate([waits.waited, calls.end[probes] - calls.begin[probes] - SHORT_NS]),
         partner=np.concatenate([completed.partner, own.operations.peer[completed.critical[following]]]),
         ready=np.concatenate([completed.ready, calls.end[probes]]),
     )
-    return _Waits(*(column[whole.waited > 0].astype(np.int64) for column in whole))
+    return _WaitsForRanks(*(column[whole.waited > 0].astype(np.int64) for column in whole))
 
 
-def _uneven(own: RankCalls, waits: _Waits, since: Ints, scheduled: Mapping[int, Scheduled]) -> Ints:
+def _uneven(own: RankCalls, waits: _WaitsForRanks, since: Ints, scheduled: Mapping[int, Scheduled]) -> Ints:
     """ns of each call that its rank waits for another one's work: what both waited for a core since they last
     computed makes the one come later, or the other. `since`: when the gap before each call begins, ns.
     """
