@@ -373,13 +373,20 @@ CAUSES: tuple[CauseTest, ...] = (
 """In the order in which they are named where two have the same share."""
 
 
+def _lasted(evidence: StepEvidence) -> float:
+    """Seconds of the steps; of the whole run, where the records of earlier steps are lost."""
+    profile, account = evidence.profile, evidence.account
+    if any(rank.lost for rank in profile.ranks):
+        return profile.duration / 1e9
+    return account.count * account.step_s
+
+
 def find_causes(evidence: StepEvidence) -> tuple[Cause, ...]:
     """The causes with a share of a step that can be believed, the largest first; `computation` alone where
     there is none.
     """
     faults = []
-    account = evidence.account
-    for test in CAUSES if account.count * account.step_s >= SHORTEST else ():
+    for test in CAUSES if _lasted(evidence) >= SHORTEST else ():
         finding = test.find(evidence)
         if finding is None:
             continue
@@ -422,7 +429,7 @@ def _computation(evidence: StepEvidence) -> Cause:
 def _without_fault(evidence: StepEvidence, computing: float, waits: float) -> str:
     """What is said where no cause is: from what hides causes to what rules them out."""
     account = evidence.account
-    lasted = account.count * account.step_s
+    lasted = _lasted(evidence)
     if lasted < SHORTEST:
         return f"Cannot say: the steps took {short_time(lasted)} in all, too short for a cause; run more."
     if waits >= computing:

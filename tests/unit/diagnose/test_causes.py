@@ -128,6 +128,15 @@ def test_a_program_that_ran_too_short_has_no_cause(tmp_path: Path) -> None:
     assert "too short" in only.sentence
 
 
+def test_a_long_program_of_which_only_the_last_steps_are_kept_has_causes(tmp_path: Path) -> None:
+    account = msgspec.structs.replace(made_account(shares={"late_ranks": 0.5}), step_s=SHORTEST / 41)
+    profile = profile_of(tmp_path)
+    lost = tuple(msgspec.structs.replace(rank, lost=10) for rank in profile.ranks)
+    assert profile.duration / 1e9 >= SHORTEST
+    found = find_causes(StepEvidence(profile=msgspec.structs.replace(profile, ranks=lost), account=account))
+    assert found[0].cause == "late-rank"
+
+
 def test_ranks_that_lack_a_core_in_turn_are_not_late_and_one_that_computes_longer_is(tmp_path: Path) -> None:
     shares = {"scheduler": 0.2, "late_ranks": 0.2}
     found = causes(profile_of(tmp_path), shares=shares, uneven=0.0)
