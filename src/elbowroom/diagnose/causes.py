@@ -290,13 +290,12 @@ def protocol(evidence: StepEvidence) -> CauseFinding | None:
     """
     profile, account = evidence.profile, evidence.account
     faults = []
+    during = short_time(traffic.WINDOW) if account.step_s < traffic.WINDOW else "a step"
     small = traffic.small_messages(profile, account)
     if small is not None:
         to = f"rank {small.peer}" if small.peer >= 0 else "all others"
         waits = evidence.account.uneven
         seconds = evidence.seconds("transfer", "library") + waits - np.minimum(waits, _lasting(evidence))
-        short = evidence.account.step_s < traffic.WINDOW
-        during = short_time(traffic.WINDOW) if short else "a step"
         faults.append(
             CauseFinding(
                 evidence.share(seconds * small.share * (1 - 1 / small.number)),
@@ -312,8 +311,8 @@ def protocol(evidence: StepEvidence) -> CauseFinding | None:
             CauseFinding(
                 _in_messages(evidence, eager.share * EAGER_GAIN),
                 "Messages are just above the eager limit",
-                f"A rank has {eager.per_step:.0f} messages of {format_size(eager.bytes)} in a step, and the "
-                f"limit is {format_size(eager.limit)}: each waits for a handshake.",
+                f"A rank has {eager.per_step:.0f} messages of {format_size(eager.bytes)} in {during}, and "
+                f"the limit is {format_size(eager.limit)}: each waits for a handshake.",
             )
         )
     unexpected = traffic.unexpected_messages(account)
@@ -322,8 +321,8 @@ def protocol(evidence: StepEvidence) -> CauseFinding | None:
             CauseFinding(
                 evidence.share(evidence.seconds("library") * unexpected.share),
                 "Messages come before their receive is posted",
-                f"A rank has {unexpected.per_step:.0f} such messages in a step: the library stores and "
-                "searches them.",
+                f"A rank has {unexpected.per_step:.0f} such messages in {during}: the library stores "
+                "and searches them.",
             )
         )
     faults += _slow(evidence)

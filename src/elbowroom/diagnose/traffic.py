@@ -36,6 +36,11 @@ _TCP = re.compile(
 )
 
 
+def steps_in_window(account: Account) -> float:
+    """How many steps are in WINDOW, 1 where a step is longer."""
+    return max(1.0, WINDOW / max(account.step_s, 1e-9))
+
+
 class SmallMessages(NamedTuple):
     """Small messages of the rank that sends most to one neighbour: how many in a step, or in WINDOW where a
     step is shorter, of how many bytes (median); `share`: of the time of all calls with messages that their
@@ -62,7 +67,7 @@ def small_messages(profile: Profile, account: Account) -> SmallMessages | None:
         return_counts=True,
     )  # fmt: skip
     most = int(counts.argmax())
-    count = float(counts[most] / max(account.count, 1)) * max(1.0, WINDOW / max(account.step_s, 1e-9))
+    count = float(counts[most] / max(account.count, 1)) * steps_in_window(account)
     if count < MANY:
         return None
     length = (events.end - events.begin).astype(np.float64)
@@ -79,8 +84,8 @@ def small_messages(profile: Profile, account: Account) -> SmallMessages | None:
 
 
 class EagerMessages(NamedTuple):
-    """Messages a little larger than the eager limit: their median size, how many in a step, and the share of
-    the time of all calls with messages that their calls take.
+    """Messages a little larger than the eager limit: their median size, how many in a step, or in WINDOW
+    where a step is shorter, and the share of the time of all calls with messages that their calls take.
     """
 
     limit: int
@@ -101,7 +106,7 @@ def above_eager_limit(profile: Profile, account: Account) -> EagerMessages | Non
     events = in_steps(profile, account)
     moving = np.isin(events.kind, _MOVING) & events.is_call & (events.peer >= 0)
     near = moving & (events.bytes > limit) & (events.bytes <= NEAR * limit)
-    count = float(near.sum() / max(account.count * len(account.ranks), 1))
+    count = float(near.sum() / max(account.count * len(account.ranks), 1)) * steps_in_window(account)
     if count < MANY:
         return None
     length = (events.end - events.begin).astype(np.float64)
@@ -125,7 +130,9 @@ def eager_limit(profile: Profile) -> int | None:
 
 
 class UnexpectedMessages(NamedTuple):
-    """Messages that came before their receive was posted: how many a rank has in a step, and their share."""
+    """Messages that came before their receive was posted: how many a rank has in a step, or in WINDOW where a
+    step is shorter, and their share.
+    """
 
     per_step: float
     share: float
@@ -136,7 +143,7 @@ def unexpected_messages(account: Account) -> UnexpectedMessages | None:
     messages = account.messages
     received = ~messages.out & (messages.posted < messages.begin)
     late = received & (messages.ready <= messages.posted)
-    count = float(late.sum() / max(account.count * len(account.ranks), 1))
+    count = float(late.sum() / max(account.count * len(account.ranks), 1)) * steps_in_window(account)
     if count < MANY:
         return None
     return UnexpectedMessages(per_step=count, share=float(late.sum() / max(received.sum(), 1)))

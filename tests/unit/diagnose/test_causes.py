@@ -217,6 +217,15 @@ def test_messages_above_the_eager_limit_wait_for_a_handshake(tmp_path: Path) -> 
     assert "the limit is 8 KiB" in above.evidence
     below = causes(profile_of(tmp_path / "b", small_messages(100, 8000), command=words), shares=shares)[0]
     assert below.cause == "computation"
+    whole = made_account(shares=shares)
+    # Each message is a step of its own: as many of them in the same time.
+    steps = msgspec.structs.replace(
+        whole, step_s=STEP_S / 100, count=100 * whole.count, seconds=whole.seconds / 100
+    )
+    profile = profile_of(tmp_path / "c", small_messages(100, 9000), command=words)
+    (first, *_) = find_causes(StepEvidence(profile=profile, account=steps))
+    assert first.cause == "protocol"
+    assert "in 10" in first.evidence
 
 
 def messages(size: int, alone: float, count: int = 400) -> MessageCosts:
