@@ -1,6 +1,6 @@
 """Parts of the account, planted alone and in pairs by tests/zoo/parts.c, beside its account.
 
-    python benchmarks/account_parts.py --keep DIR [--table docs/measured/account_parts.md]
+    python benchmarks/account_parts.py --keep DIR [--table docs/measured/account-parts.md]
 
 The program measures itself how long each part takes: waits for others by when they come, by a clock that all
 ranks share. So what is compared is what passed, also on a busy machine. Runs that DIR has are not repeated.
@@ -130,7 +130,7 @@ def misses(done: Sequence[Case]) -> list[str]:
 
 
 def page(done: Sequence[Case], command: str, loads: Mapping[str, float]) -> str:
-    """docs/measured/account_parts.md."""
+    """docs/measured/account-parts.md."""
     lines = [
         "# Planted and recovered parts of the account",
         "",

@@ -156,8 +156,11 @@ def _library_of_python(mpi: Mpi, folder: Path) -> dict[str, str]:
     words = shown.stdout.split()
     names = [f"lib{word[2:]}.so" for word in words if word in ("-lmpi", "-lmpich")]
     folders = [word[2:] for word in words if word.startswith("-L")] + [str(Path(mpi.prefix) / "lib")]
-    places = [Path(folder, name).resolve() for name in names for folder in folders]
-    library = next((place for place in places if place.exists()), None)
+    # Where a wheel brings the MPI, the name without a version is a script for the linker.
+    places = (
+        place for name in names for folder in folders for place in sorted(Path(folder).glob(f"{name}*"))
+    )
+    library = next((place.resolve() for place in places if _is_library(place)), None)
     if library is None:
         return {}
     if mpi.kind == "openmpi":
@@ -169,6 +172,11 @@ def _library_of_python(mpi: Mpi, folder: Path) -> dict[str, str]:
     known.symlink_to(library)
     paths = [str(known.parent), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     return {"LD_LIBRARY_PATH": ":".join(paths), "MPI4PY_LIBMPI": str(known)}
+
+
+def _is_library(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
 
 
 @functools.cache

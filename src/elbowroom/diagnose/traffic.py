@@ -164,6 +164,10 @@ USUAL_S, USUAL_RATE = 5e-6, 1e9
 more than twice this time and bytes at this rate."""
 
 
+SLICE_S = 1e-3
+"""A small message that takes longer waits for a core: a rank has one for about this long at a time."""
+
+
 def slow_messages(profile: Profile, account: Account) -> SlowMessages | None:
     """The slow ones of the messages between two ranks; None with several nodes, or where few are slow."""
     messages = account.messages
@@ -172,7 +176,8 @@ def slow_messages(profile: Profile, account: Account) -> SlowMessages | None:
         return None
     size, alone = messages.bytes[own], messages.alone[own]
     usual = USUAL_S + size / USUAL_RATE
-    slow = alone > 2 * usual
+    limit = eager_limit(profile) or SMALL
+    slow = (alone > 2 * usual) & ((size > limit) | (alone < SLICE_S))
     took = float(np.minimum(alone, messages.transfer[own]).sum())
     if 2 * slow.sum() < MANY or took <= 0:
         return None
