@@ -139,7 +139,8 @@ def page(done: Sequence[Case], command: str, loads: Mapping[str, float]) -> str:
         "",
         f"    {command}",
         "",
-        f"{len(os.sched_getaffinity(0))} cores, load average {loads['first']:.1f} to {loads['last']:.1f}, "
+        "The machine is that of [two-core-vm.md](two-core-vm.md); load average "
+        f"{loads['first']:.1f} to {loads['last']:.1f}, "
         f"{time.strftime('%Y-%m-%d')}.",
         "",
         *table(done),
