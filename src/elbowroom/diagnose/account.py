@@ -181,6 +181,7 @@ class _Books:
         own = self._calls(rank)
         self.partners.add(own)
         self.around.add(own, scheduled_of_rank(rank.samples, self.starts[rank.rank]))
+        release(rank.kept)
 
     def _calls(self, rank: RankFile) -> RankCalls:
         own = calls_of_rank(rank, self.starts[rank.rank], self.number)

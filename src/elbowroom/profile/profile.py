@@ -370,6 +370,7 @@ def _events(ranks: Sequence[RankFile], job: Sequence[RankFile]) -> MpiEvents:
             own = np.array([site_number[site] for site in rank.sites or ()], dtype=np.int64)
             columns["site"] = own[rank.site_of]
         parts.append({name: column[order] for name, column in columns.items()})
+        release(rank.kept)
     joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return MpiEvents(names=names, sites=sites if have_sites else (), **joined)
 
