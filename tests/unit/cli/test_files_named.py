@@ -15,8 +15,8 @@ from elbowroom.cli.options import Output
 from elbowroom.files import wrong_kind
 
 QUICK = Path(__file__).resolve().parents[2] / "data" / "quick"
-DECIDE_THEMSELVES = {"advise", "trace merge"}
-"""Commands whose format of the output also depends on other options."""
+DECIDE_THEMSELVES = {"accept site", "advise", "trace merge"}
+"""Commands whose format of the output also depends on other options, or on installed packages."""
 
 
 def commands(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:

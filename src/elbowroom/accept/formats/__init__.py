@@ -33,4 +33,6 @@ def format_of(path: Path) -> AcceptanceFormat:
         if path.suffix.lower() in one.endings:
             return one
     endings = ", ".join(ending for one in every for ending in one.endings)
-    raise UsageError("its ending names no format", field="out", value=str(path), hint=f"end it in {endings}")
+    raise UsageError(
+        "its ending names no format", field="out", value=str(path), hint=f"end the name in {endings}"
+    )
