@@ -9,7 +9,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tarfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from device_plans import FITTED, REPEATED
 from device_runs import Raw, write_runs
+from device_study import unpack
 from gpu_published import PUBLISHED
 from gpu_unseen import BYTES, STEP_S, elbowroom, mean_errors, overlapped_seconds
 
@@ -263,8 +263,7 @@ def main(folder: str) -> int:
     """
     out = Path(folder)
     if not (out / "raw").exists():
-        with tarfile.open(out / "device.tar.gz") as file:
-            file.extractall(out, filter="data")
+        unpack(out / "device.tar.gz", out)
     summary = json.loads((out / "summary.json").read_text())
     raw = Raw.read(out / "raw")
     runs = Runs(raw, out / "runs", write_runs(raw, out / "runs"))

@@ -16,6 +16,15 @@ MOST_ARCHIVE = 16 << 20
 """Bytes."""
 
 
+def unpack(archive: Path, folder: Path) -> None:
+    """What such an archive holds, which is ours; Python 3.11 before its release 4 has no filters."""
+    with tarfile.open(archive) as file:
+        if hasattr(tarfile, "data_filter"):
+            file.extractall(folder, filter="data")
+        else:
+            file.extractall(folder)
+
+
 class Study:
     """The folder of the results: raw answers, the summary, and the archive of both."""
 
@@ -31,8 +40,7 @@ class Study:
         self.part = ""
         """What is measured now."""
         if not self.raw.exists() and self.archive.exists():
-            with tarfile.open(self.archive) as file:
-                file.extractall(folder, filter="data")
+            unpack(self.archive, folder)
         self.raw.mkdir(parents=True, exist_ok=True)
         earlier = folder / "summary.json"
         parts = json.loads(earlier.read_text())["parts"] if earlier.exists() else []

@@ -20,8 +20,16 @@ COMMANDS = [path for path in sorted(BENCHMARKS.glob("*.py")) if "__main__" in pa
 PATIENCE = 300  # s, on a busy machine whose first benchmark builds its programs
 
 
+BESIDE_NOTHING = ("demand",)
+"""Their load has the lowest priority: beside other tests it hardly runs."""
+
+
 @pytest.mark.real
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.alone] * (path.stem in BESIDE_NOTHING)) for path in COMMANDS],
+    ids=lambda path: path.stem,
+)
 def test_a_benchmark_works_on_tiny_sizes(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(path), "--smoke"],

@@ -139,13 +139,26 @@ def _unpacked(path: Path, scratch: Path) -> Path:
     place.mkdir()
     try:
         with tarfile.open(path) as archive:
-            archive.extractall(place, filter="data")
+            _extract(archive, place)
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         what = f"cannot be unpacked ({getattr(error, 'strerror', None) or error})"
         raise UsageError(
             what, field="trace", value=str(path), hint="unpack it, and give the file of each rank"
         ) from error
     return place
+
+
+def _extract(archive: tarfile.TarFile, place: Path) -> None:
+    """All that is in an archive. tarfile.TarError for what would be written elsewhere."""
+    if hasattr(tarfile, "data_filter"):
+        archive.extractall(place, filter="data")
+        return
+    # Python 3.11 before its release 4, which Debian 12 has.
+    for member in archive.getmembers():
+        parts = Path(member.name).parts
+        if not (member.isfile() or member.isdir()) or ".." in parts or Path(member.name).is_absolute():
+            raise tarfile.ExtractError(f"{member.name} is no file or folder inside of it")
+    archive.extractall(place)
 
 
 def _of_folder(path: Path, name: str) -> list[TraceFile]:
