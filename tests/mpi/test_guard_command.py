@@ -142,7 +142,7 @@ def test_threads_by_phase_are_found_used_and_counted(
 
 
 def test_observing_acts_with_nothing(mpi: Mpi, programs: dict[str, str], tmp_path: Path) -> None:
-    words = launch(mpi, 2, programs["stencil"], "60", "256", "1")
+    words = launch(mpi, 2, programs["stencil"], "400", "2048", "1")
     done, receipt = guard(tmp_path, "--observe", *words)
     assert done.returncode == 0
     assert receipt["recognised_by"] == "calls"

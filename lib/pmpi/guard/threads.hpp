@@ -7,6 +7,7 @@ namespace elbowroom::pmpi {
 // Looks the program's OpenMP up; whether there is one.
 bool find_threads();
 // Whether the calling thread is in a parallel region: then nothing may be set.
+bool watches_regions();
 bool in_parallel();
 int threads_now();
 void set_threads(int count);

@@ -9,6 +9,7 @@ numbers are found (thread_search.py).
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
 
@@ -25,6 +26,10 @@ class Threads(Lever):
     def missing(self, program: GuardedProgram) -> str | None:
         """Whether the program has OpenMP is known when it runs (a library may bring it)."""
         return None
+
+    def environment(self, program: GuardedProgram) -> Mapping[str, str]:
+        """The library in the ranks then looks at each parallel region."""
+        return {"ELBOW_GUARD_THREADS": "1"}
 
     def settings(self, program: GuardedProgram) -> tuple[str, ...]:
         """The best number of each phase, which the guard finds first."""
