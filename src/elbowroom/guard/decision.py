@@ -181,6 +181,8 @@ class Decision:
         return Block(name, 1, self._trials)
 
     def _end_search(self, search: ThreadSearch) -> None:
+        if self.notes:
+            return  # it has ended, and there is nothing to experiment with
         if search.got:
             self.notes.append(
                 "threads: the program fixes the number of threads of some regions; these stay as they are"
