@@ -35,6 +35,8 @@ STARPU = (
     "test_factorizations", "test_kernels", "test_polling",
 )  # fmt: skip
 """Programs over StarPU share a folder of the user; those that start at once disturb each other."""
+GUARDS = ("test_guard_command", "test_guard_starpu")
+"""One guard acts on a node at a time."""
 SPLIT = ("test_benchmarks", "test_calibrate")
 """Files whose tests take long and have nothing in common: workers share them."""
 WAITING = ("mpi", "e2e")
@@ -125,6 +127,8 @@ def _folder_of_turns(item: pytest.Item) -> Path:
 def _group(item: pytest.Item) -> str:
     if item.path.stem in SPLIT:
         return item.name
+    if item.path.stem in GUARDS:
+        return "guards"
     return "starpu" if item.path.stem in STARPU else item.path.stem
 
 

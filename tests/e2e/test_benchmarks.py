@@ -20,8 +20,8 @@ COMMANDS = [path for path in sorted(BENCHMARKS.glob("*.py")) if "__main__" in pa
 PATIENCE = 300  # s, on a busy machine whose first benchmark builds its programs
 
 
-BESIDE_NOTHING = ("demand",)
-"""Their load has the lowest priority: beside other tests it hardly runs."""
+BESIDE_NOTHING = ("demand", "guard", "guard_starpu")
+"""A load of the lowest priority hardly runs beside other tests; one guard acts on a node at a time."""
 
 
 @pytest.mark.real
