@@ -26,7 +26,7 @@ from elbowroom.accept.judgement import (
 )
 from elbowroom.accept.losses import Layouts, LevelModel, as_share, quantity_rows
 from elbowroom.accept.quantities import BOTH, QUANTITIES
-from elbowroom.accept.readings import Ints, SiteReadings, check_site, fold
+from elbowroom.accept.readings import FEWEST, Ints, SiteReadings, check_site, fold
 from elbowroom.errors import UsageError
 from elbowroom.quantities import number, percent, plural
 
@@ -65,6 +65,13 @@ def examine_logs(site: SiteReadings, *, name: str, alpha: float = ALPHA) -> Acce
     """Judges what others measured: nothing can be measured again."""
     check_site(site, "from")
     fitted = fit_site(site, alpha)
+    if not any(np.isfinite(model.own).any() for model in fitted.models):
+        raise UsageError(
+            f"has no value of which {FEWEST} nodes of a kind have one",
+            field="from",
+            value=name,
+            hint="give a folder with logs of the same benchmark, one of each node",
+        )
     slow, paths = judge_nodes(fitted, None, alpha), judge_paths(fitted, None, alpha)
     return _document(fitted, slow, paths, name, again=False)
 
@@ -136,15 +143,18 @@ def _why(suspects: Sequence[Suspect], levels: Sequence[SiteLevel]) -> str:
             f"Worst: {worst.name}, {cause_text(worst.cause)}: it loses {percent(worst.loss)} of "
             f"{worst.quantity}; {worst.evidence}."
         )
-    visible = max((one.visible for one in levels if one.rate and one.visible is not None), default=None)
+    rates = [one.visible for one in levels if one.rate]
+    seen = [loss for loss in rates if loss is not None and loss <= VISIBLE]
+    visible = max(seen, default=None)
+    which = "any rate" if len(seen) == len(rates) else f"{len(seen)} of {plural(len(rates), 'rate')}"
     kept = [f"{one.quantity} keeps {percent(one.kept)}" for one in levels if one.kept is not None]
     texts = (
-        [] if visible is None else [f"A node that loses {percent(visible)} of any rate would have been seen."]
+        [] if visible is None else [f"A node that loses {percent(visible)} of {which} would have been seen."]
     )
     texts += (
         [f"Where all nodes compute and communicate, {' and '.join(kept)} of the value alone."] if kept else []
     )
-    return " ".join(texts) or "All nodes are alike."
+    return " ".join(texts) or "No loss of a node would have been seen: its values differ too much."
 
 
 def compare_site(document: AcceptanceDocument, baseline: AcceptanceDocument, name: str) -> AcceptanceDocument:
@@ -371,7 +381,8 @@ def _levels(fitted: FittedSite, again: bool) -> list[SiteLevel]:
     for one in fitted.site.readings:
         medians[one.quantity.name] = float(np.median(one.values))
         models = [model for model in fitted.models if model.quantity is one.quantity]
-        visible = max(visible_loss(model, fitted.site.count, again) for model in models)
+        judged = [model for model in models if np.isfinite(model.own).any()]
+        visible = max((visible_loss(model, fitted.site.count, again) for model in judged), default=None)
         alone = next((name for name, beside in BOTH.items() if beside == one.quantity.name), None)
         levels.append(
             SiteLevel(
@@ -379,7 +390,7 @@ def _levels(fitted: FittedSite, again: bool) -> list[SiteLevel]:
                 unit=one.quantity.unit,
                 median=medians[one.quantity.name],
                 spread=max(each.spread for each in models),
-                visible=as_share(one.quantity, visible),
+                visible=None if visible is None else as_share(one.quantity, visible),
                 rate=one.quantity.more_is_better,
                 kept=medians[one.quantity.name] / medians[alone] if alone in medians else None,
             )

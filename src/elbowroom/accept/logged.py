@@ -132,6 +132,8 @@ def _site(values: dict[SiteQuantity, list[Value]], path: Path) -> SiteReadings:
     number = {name: at for at, name in enumerate(names)}
     readings = []
     for quantity, items in values.items():
+        if not any(value[2] for value in items):
+            continue  # nothing was moved, or the log rounds what was
         _check_repeats(quantity, items, path)
         partners = None
         if quantity.between:

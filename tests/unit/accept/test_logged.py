@@ -97,6 +97,39 @@ def test_logs_of_one_node_only_are_refused(tmp_path: Path) -> None:
         judged(tmp_path)
 
 
+def test_logs_that_have_no_value_in_common_are_refused(tmp_path: Path) -> None:
+    for node, function in enumerate(("Copy", "Scale", "Add")):
+        text = STREAM.format(rate=16e3, time=0.1).replace("Copy", function)
+        (tmp_path / f"n{node}.log").write_text(text)
+    with pytest.raises(UsageError, match="has no value of which 3 nodes of a kind have one"):
+        judged(tmp_path)
+
+
+NCCL = """\
+# nThread 1 nGpus 8 minBytes 0 maxBytes 67108864 step: 2(factor) warmup iters: 5 iters: 20 validation: 0
+#
+#       size         count    type   redop     time   algbw   busbw  error
+#        (B)    (elements)                     (us)  (GB/s)  (GB/s)
+           0             0   float     sum    35.20    0.00    0.00    N/A
+    67108864      16777216   float     sum   600.00  {rate:.2f}  {rate:.2f}  0e+00
+"""
+
+
+def test_rates_of_messages_of_no_bytes_are_left_out(tmp_path: Path) -> None:
+    for node in range(8):
+        (tmp_path / f"n{node}.log").write_text(NCCL.format(rate=111 + node % 3 / 10))
+    assert judged(tmp_path).suspects == ()
+    assert all("size 67108864" in one.quantity.name for one in read_site(tmp_path).readings)
+
+
+def test_a_site_whose_values_differ_too_much_claims_no_visible_loss(tmp_path: Path) -> None:
+    for node in range(6):
+        (tmp_path / f"n{node}.log").write_text(STREAM.format(rate=16e3 * 1.5**node, time=0.1))
+    document = judged(tmp_path)
+    assert document.exit_code == 3
+    assert "No loss of a node would have been seen" in document.why
+
+
 def test_a_folder_without_logs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing\n")
     with pytest.raises(UsageError, match="holds no log of a known benchmark"):
