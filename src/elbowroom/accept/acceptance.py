@@ -144,9 +144,9 @@ def _why(suspects: Sequence[Suspect], levels: Sequence[SiteLevel]) -> str:
             f"{worst.quantity}; {worst.evidence}."
         )
     rates = [one.visible for one in levels if one.rate]
-    seen = [loss for loss in rates if loss is not None and loss <= VISIBLE]
-    visible = max(seen, default=None)
-    which = "any rate" if len(seen) == len(rates) else f"{len(seen)} of {plural(len(rates), 'rate')}"
+    known = [loss for loss in rates if loss is not None and loss <= VISIBLE]
+    visible = max(known, default=None)
+    which = "any rate" if len(known) == len(rates) else f"{len(known)} of {plural(len(rates), 'rate')}"
     kept = [f"{one.quantity} keeps {percent(one.kept)}" for one in levels if one.kept is not None]
     texts = (
         [] if visible is None else [f"A node that loses {percent(visible)} of {which} would have been seen."]

@@ -88,6 +88,7 @@ def tree_svg(tree: BroadcastTree) -> str:
         f"<title>{escape(title)}</title>",
         f'<rect width="{width:g}" height="{height:g}" fill="#fff"/>',
     ]
+    parts.append('<text x="20" y="34" fill="#59636e">step</text>')
     for row in range(1, tree.steps + 1):
         parts.append(f'<text x="20" y="{34 + DOWN * row}" fill="#59636e">{row}</text>')
     for message in tree.messages:

@@ -88,7 +88,9 @@ class AcceptSite(Verb):
         if self.virtual is not None:
             plants = [parse_plant(text) for text in self.plant]
             site = VirtualSite(self.virtual, plants, seed=self.seed, kinds=self.kinds)
-            document = examine(site, name=f"virtual site of {self.virtual} nodes, seed {self.seed}")
+            document = examine(
+                site, name=f"virtual site of {self.virtual} nodes, seed {self.seed}; nothing was measured"
+            )
         else:
             assert self.source is not None
             document = examine_logs(read_site(Path(self.source)), name=str(self.source))

@@ -1,4 +1,4 @@
-"""JSON lines: one object for each suspect."""
+"""JSON lines: one object for each suspect, with the site."""
 
 import msgspec
 
@@ -7,7 +7,8 @@ from elbowroom.accept.formats import AcceptanceFormat
 
 
 def _text(document: AcceptanceDocument) -> bytes:
-    return b"".join(msgspec.json.encode(one) + b"\n" for one in document.suspects)
+    lines = ({"site": document.site, **msgspec.to_builtins(one)} for one in document.suspects)
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
 ACCEPTANCEFORMAT = AcceptanceFormat(name="jsonl", endings=(".jsonl",), text=_text)

@@ -9,6 +9,8 @@ from elbowroom.results.metric_families import MetricFamilies
 
 def _text(document: AcceptanceDocument) -> bytes:
     families = MetricFamilies()
+    site = {"site": document.site}
+    families.add("elbowroom_site", "info", "", "The site that the samples are of.", site, 1, "_info")
     families.add("elbowroom_nodes", "gauge", "", "Nodes that were examined.", {}, document.nodes)
     count = len(document.suspects)
     families.add("elbowroom_suspects", "gauge", "", "Nodes and pairs that are suspected.", {}, count)
