@@ -42,7 +42,7 @@ _PLAIN = str.maketrans(
 """What stands for characters that an encoding lacks and that Unicode does not decompose to ASCII."""
 
 _HANDLER = "elbowroom.plain"
-_ASCII = "elbowroom-ascii"
+_ASCII = "elbowroom_ascii"
 """ASCII by another name: click takes a stream of that encoding for a mistake, and writes UTF-8 to it."""
 
 
@@ -156,18 +156,11 @@ def _plain(letter: str) -> str:
 
 
 def _ascii(name: str) -> codecs.CodecInfo | None:
-    if name != _ASCII.replace("-", "_"):
+    if name != _ASCII:
         return None
-    ascii_ = codecs.lookup("ascii")
-    return codecs.CodecInfo(
-        ascii_.encode,
-        ascii_.decode,
-        streamreader=ascii_.streamreader,
-        streamwriter=ascii_.streamwriter,
-        incrementalencoder=ascii_.incrementalencoder,
-        incrementaldecoder=ascii_.incrementaldecoder,
-        name=_ASCII,
-    )
+    known = codecs.lookup("ascii")
+    encoder, decoder = known.incrementalencoder, known.incrementaldecoder
+    return codecs.CodecInfo(*known, incrementalencoder=encoder, incrementaldecoder=decoder, name=_ASCII)
 
 
 codecs.register(_ascii)

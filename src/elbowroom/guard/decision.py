@@ -76,6 +76,7 @@ class Decision:
         for number, (name, settings) in enumerate(acting.items(), start=2):
             self.arms[name] = ArmSettings(number, settings)
         self.search = search if threads is None else None
+        self._searching = self.search is not None
         self.notes: list[str] = []
         self.experiment: OnlineExperiment | None = None
         self._seed, self._earlier, self._budget = seed, earlier, budget
@@ -134,7 +135,7 @@ class Decision:
         """What runs next. A block that awaits nothing may be planned before the ones before it have run."""
         if self._spent > self._budget * self._elapsed + ALLOWANCE * self._step():
             return self._filler(AS_IT_IS)
-        if self.search is not None and self.experiment is None:
+        if self.search is not None and self._searching:
             return self._next_trial(self.search)
         return self._next_of_experiment()
 
@@ -153,7 +154,7 @@ class Decision:
             self._base.extend(step.seconds for step in steps)
         elif self._base and block.round >= 0:
             self._spent += (seconds - sum(self._base) / len(self._base)) * len(steps)
-        if self.search is not None and self.experiment is None:
+        if self.search is not None and self._searching:
             for step in steps:
                 self.search.add(step)
             if self.search.is_done:
@@ -181,8 +182,7 @@ class Decision:
         return Block(name, 1, self._trials)
 
     def _end_search(self, search: ThreadSearch) -> None:
-        if self.notes:
-            return  # it has ended, and there is nothing to experiment with
+        self._searching = False
         if search.got:
             self.notes.append(
                 "threads: the program fixes the number of threads of some regions; these stay as they are"
