@@ -10,11 +10,15 @@ from elbowroom.errors import UsageError
 from elbowroom.logs.table import Cell, LogColumn, Table
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_MARKS = (
-    re.compile(r"\[\d+,\d+\]<std(?:out|err)>:\s?"),  # mpirun --tag-output
-    re.compile(r"\d+:(?:\s|$)"),  # srun --label, and mpiexec -l of MPICH as [0]
-    re.compile(r"\[\d+\](?: |$)"),
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?:\s|$)")
+_LABELS = (
+    (re.compile(r"\[[^\]\s]+\](?:<std(?:out|err)>:\s?|:? |:?$)"), 0.5),  # mpirun --tag-output, mpiexec -l
+    (re.compile(r"\s*\d+:(?!\s+\d+ +B|\s+\d+ bytes)(?:\s|$)"), 0.5),  # srun --label, but not NetPIPE's rows
+    (re.compile(r"[A-Za-z][\w.-]*(?::|\s+\|)(?:\s|$)"), 0.9),  # pdsh, clush, docker compose
 )
+"""What launchers write in front of each line, and the share of lines that have it at least: in front of a few
+lines, it is the text of a program.
+"""
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _MISSING = ("N/A", "n/a", "-")
 _STARTS_WITH_NUMBER = re.compile(r"[+-]?\.?\d")
@@ -48,16 +52,23 @@ class Line:
 
 
 def clean(text: str) -> list[Line]:
-    """The lines of a log. A mark is removed if at least half of the lines that are not blank have it: in
-    front of a few lines, it is the text of a program.
-    """
+    """The lines of a log without times, labels of launchers and indentation, which copies of a log have."""
     raw = [_COLOUR.sub("", line).rstrip() for line in re.split(r"\r\n|\n|\r", text)]
-    used = [line for line in raw if line]
-    for mark in _MARKS:
-        if 2 * sum(mark.match(line) is not None for line in used) >= max(len(used), 2):
-            raw = [mark.sub("", line, count=1) for line in raw]
-            break
-    return [Line(number, line, number < len(raw)) for number, line in enumerate(raw, start=1)]
+    raw = _without(_TIME, raw, 0.5, most=1.0)
+    for label, share in _LABELS:
+        raw = _without(label, raw, share, most=0.25)
+    return [Line(number, line.strip(), number < len(raw)) for number, line in enumerate(raw, start=1)]
+
+
+def _without(mark: re.Pattern[str], lines: list[str], share: float, most: float) -> list[str]:
+    """The lines without a mark, if at least a `share` of those that are not blank have it, two or more. At
+    `most` so large a part of the marks may differ: numbers of rows and names of values do, labels repeat.
+    """
+    marks = [match[0].strip() for line in lines if line and (match := mark.match(line))]
+    few = len(set(marks)) <= max(most * len(marks), 1)
+    if few and len(marks) >= max(share * sum(map(bool, lines)), 2):
+        return [mark.sub("", line, count=1) for line in lines]
+    return lines
 
 
 class LogSection:

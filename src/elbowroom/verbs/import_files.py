@@ -212,7 +212,8 @@ def _range(table: Table) -> str:
         values = [value for value in table.values(column.name) if isinstance(value, int | float)]
         if values:
             unit = f" {column.unit}" if column.unit else ""
-            parts.append(f"{column.name} {number(min(values))} to {number(max(values))}{unit}")
+            ends = dict.fromkeys(map(number, (min(values), max(values))))
+            parts.append(f"{column.name} {' to '.join(ends)}{unit}")
     return ", ".join(parts)
 
 

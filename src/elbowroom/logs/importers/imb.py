@@ -9,7 +9,7 @@ from elbowroom.logs.lines import LogSection
 from elbowroom.logs.reader import Importer
 from elbowroom.logs.table import Cell, LogColumn, Table
 
-_TITLE = re.compile(r"^#\s*Benchmarking (\S+)")
+_TITLE = re.compile(r"^#?\s*Benchmarking (\S+)$")
 _HEADING = re.compile(r"^\s*(?:Group\s+)?#(?:bytes|repetitions)\b")
 _SETTING = re.compile(r"#\s*#(processes|threads) = (\d+)|\(\s*(\d+) (groups) of|(MODE): (\S+)")
 _SKIPPED = re.compile(r"out-of-mem|time-?out|hours|exceed")

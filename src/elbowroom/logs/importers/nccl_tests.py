@@ -10,24 +10,25 @@ from elbowroom.logs.lines import Line, LogSection
 from elbowroom.logs.reader import Importer
 from elbowroom.logs.table import Cell, LogColumn, Table
 
-_TITLE = re.compile(r"^#\s*n[tT]hreads?:? \d+ nGpus:? \d+")
 _HEADING = re.compile(r"^#\s*size\s+count\s+type\b")
+_STARTS = re.compile(rf"^#\s*n[tT]hreads?:? \d+ nGpus:? \d+|{_HEADING.pattern}")
 _NAME = re.compile(r"(\w+)_perf\b")
 _UNITS = {"size": "B", "count": "", "time": "us", "algbw": "GB/s", "busbw": "GB/s"}
 
 
 def _read(section: LogSection) -> Iterator[Table]:
     named = section.above(_NAME) or _NAME.search(section.source)
-    settings: dict[str, int | float | str] = {"ranks": 0}
+    settings: dict[str, int | float | str] = {}
     for line in section.lines():
-        settings["ranks"] = int(settings["ranks"]) + bool(re.match(r"#\s+Rank\s+\d+ ", line.text))
+        if re.match(r"#\s+Rank\s+\d+ ", line.text):
+            settings["ranks"] = int(settings.get("ranks", 0)) + 1
         if _HEADING.match(line.text):
             units, names = section.take(), line.text[1:].split()
             if units is None or not {"(us)", "(GB/s)"} <= set(units.cells):
                 raise section.error(line, "the units are not us and GB/s", "(us) and (GB/s) stand below")
             columns = _columns(names, section.peek_row())
             table = section.table(
-                named[1] if named else "not named", columns, settings=settings, rising="size"
+                named[1] if named else "not named", columns, settings=dict(settings), rising="size"
             )
             for place in ("out-of-place", "in-place"):
                 section.check_constant(table, partial(_agreement, place), "algbw, size and time", expected=1)
@@ -61,4 +62,4 @@ _SAMPLE = """\
 #     (B)  (elements)                     (us) (GB/s) (GB/s)           (us) (GB/s) (GB/s)
  33554432  8388608  float    sum    -1  335.54 100.00 100.00      0  335.54 100.00 100.00    N/A
 """
-IMPORTER = Importer("nccl_tests", "nccl-tests and rccl-tests", _TITLE, _read, _SAMPLE)
+IMPORTER = Importer("nccl_tests", "nccl-tests and rccl-tests", _STARTS, _read, _SAMPLE, continues=_HEADING)

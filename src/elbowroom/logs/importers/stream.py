@@ -16,7 +16,7 @@ _TIMES = re.compile(r"(Avg|Average|Min|Max)")
 _ROW = re.compile(r"[A-Z][A-Za-z0-9_]*\s*:?\s+[\d.]")
 _ABOVE = {
     "threads": re.compile(r"Number of Threads (?:counted|requested)\s*=\s*(\d+)|threads?:? (\d+)"),
-    "elements": re.compile(r"Array size\s*[=:]\s*(\d+)(?! ?\.| ?[MGK]i?B)"),
+    "elements": re.compile(r"Array size\s*[=:]\s*(\d+)(?![\d.]| ?[MGK]i?B)"),
     "ranks": re.compile(
         r"Number of (?:MPI )?(?:processes|ranks|tasks)\s*[=:]\s*(\d+)|number of processors\s*=\s*(\d+)", re.I
     ),
