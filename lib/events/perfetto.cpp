@@ -273,7 +273,7 @@ void PerfettoReader::take_track(std::string_view data) {
   track.lane = known.lane;
   track.process_text = known.process_text;
   if (track.process && !track.process_name.empty()) {
-    metadata_.push_back("[" + std::to_string(*track.process) + ",\"process_name\"," + in_quotes(track.process_name) +
+    metadata_.push_back("[" + std::to_string(*track.process) + ",0,\"process_name\"," + in_quotes(track.process_name) +
                         ",null,null]");
   }
   known = std::move(track);

@@ -389,8 +389,9 @@ RawEvent Reader::event(ondemand::object object) {
   };
   if (event.phase == 'M') {
     if (arguments.given) {
-      window_metadata_.push_back(joined(process, otherwise(name, "\"\""), otherwise(arguments.name, "null"),
-                                        otherwise(arguments.labels, "null"), otherwise(arguments.sort_index, "null")));
+      window_metadata_.push_back(joined(process, otherwise(thread, "0"), otherwise(name, "\"\""),
+                                        otherwise(arguments.name, "null"), otherwise(arguments.labels, "null"),
+                                        otherwise(arguments.sort_index, "null")));
     }
     return event;
   }

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.trace.overlap.categories import HOST, LAUNCHED, meaning
+from elbowroom.trace.overlap.categories import ANNOTATION, HOST, LAUNCHED, STEP, meaning
 from elbowroom.trace.overlap.events import EventClass
 from elbowroom.trace.overlap.names import is_launch
 
@@ -28,16 +28,27 @@ _OPERATIONS = re.compile(r"_?c10d(_functional)?::|record_param_comms")
 _WITHOUT_DEVICE = "a device was used, but none was recorded: the operations of the host count as launches"
 
 
+OPERATIONS, ASYNCHRONOUS = "XLA Ops", "Async XLA Ops"
+"""Threads of a device in the profiles of JAX and TensorFlow. Where there are streams (GPU), they repeat their
+work; elsewhere (TPU) they are the work: operations, which nest, and collectives in flight.
+"""
+_THREADS_OF_XLA = {"Steps": STEP, OPERATIONS: OPERATIONS, ASYNCHRONOUS: ASYNCHRONOUS}
+
+
 class ProcessFacts:
-    """What metadata events say of processes."""
+    """What metadata events say of processes, and of their threads."""
 
     def __init__(self) -> None:
+        self.threads: dict[Any, dict[Any, str]] = {}
         self.names: dict[Any, str] = {}
         self.labels: dict[Any, str] = {}
         self.devices: set[Any] = set()
 
-    def add(self, process: Any, fact: Any, arguments: Any) -> None:
-        """A metadata event of a process: its name, its labels, or where it is sorted."""
+    def add(self, process: Any, fact: Any, arguments: Any, thread: Any = None) -> None:
+        """A metadata event: a process's name, its labels, where it is sorted, or the name of a thread."""
+        if fact == "thread_name" and arguments.name is not None:
+            self.threads.setdefault(process, {})[thread] = str(arguments.name)
+            return
         if fact == "process_name" and arguments.name is not None:
             self.names[process] = str(arguments.name)
         elif fact == "process_labels" and arguments.labels is not None:
@@ -50,6 +61,20 @@ class ProcessFacts:
             return
         if _DEVICE.match(str(arguments.name if fact == "process_name" else arguments.labels)):
             self.devices.add(process)
+
+    def role_of(self, process: Any, thread: Any) -> str:
+        """What the name of a thread says of all its events: STEP, ANNOTATION, OPERATIONS or ASYNCHRONOUS;
+        empty: nothing.
+        """
+        names = self.threads.get(process, {})
+        if process not in self.devices or not {"XLA Modules", OPERATIONS} & set(names.values()):
+            return ""
+        name = names.get(thread, "")
+        if not name or name.startswith("Stream #"):
+            return ""
+        role = _THREADS_OF_XLA.get(name, ANNOTATION)
+        streams = any(one.startswith("Stream #") for one in names.values())
+        return ANNOTATION if streams and role != STEP else role
 
     def titles(self, processes: Iterable[Any], otherwise: str) -> dict[Any, str]:
         """A name for each process that no other has."""

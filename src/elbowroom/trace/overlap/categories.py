@@ -12,6 +12,7 @@ HOST = ("cpu_op", "host")
 LAUNCHED = "launch"
 """The category that a reader gives to operations of a host that has a device."""
 STEP = "step"
+ANNOTATION = "annotation"
 
 _MEANINGS = {
     # elbowroom's own (docs/reference/trace-mpi.md, trace-runtimes.md)

@@ -8,11 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from elbowroom.errors import UsageError
-from elbowroom.trace.overlap.accelerators import ProcessFacts, backends_of, of_host
-from elbowroom.trace.overlap.categories import STEP, on_device
+from elbowroom.trace.overlap import names
+from elbowroom.trace.overlap.accelerators import ASYNCHRONOUS, OPERATIONS, ProcessFacts, backends_of, of_host
+from elbowroom.trace.overlap.categories import ANNOTATION, STEP, on_device
 from elbowroom.trace.overlap.events import EventClass, Events, FastReader, Flags, Floats, Ints, Lane, Small
 from elbowroom.trace.overlap.json_events import (
     NO_ARGUMENTS,
@@ -162,7 +164,7 @@ class EventTable:
                         begin.ts, begin.dur = start, end - start
                         whole.append(begin)
             elif event.ph == "M" and type(event.args) is EventArguments:
-                self.facts.add(key[0], event.name, event.args)
+                self.facts.add(key[0], event.name, event.args, key[1])
         return whole
 
     def add_columns(
@@ -194,10 +196,9 @@ class EventTable:
             row = thread if which is False or stream_ is None else stream_
             lane[at] = self.lanes[which, _hashable(process), _hashable(row), bool(more)]
         self.lane.add(lane[raw_lane])
-        for process, fact, name, labels, place in header["metadata"]:
-            self.facts.add(
-                _hashable(process), fact, EventArguments(name=name, labels=labels, sort_index=place)
-            )
+        for process, thread, fact, name, labels, place in header["metadata"]:
+            arguments = EventArguments(name=name, labels=labels, sort_index=place)
+            self.facts.add(_hashable(process), fact, arguments, _hashable(thread))
         self.timeless, self.unended = header["timeless"], header["waiting"]
         self.merged = bool(header.get("merged"))
         about = {
@@ -236,13 +237,14 @@ class EventTable:
         began, lasted = _ns(start, usable, origin), _ns(duration, usable, 0.0)
         lasted[~usable] = 0
         del start, duration
-        on_devices = [self._on_device(group, process) for group, process, *_ in self.lanes]
-        classes, kind, note = self._classes(about, device=any(on_devices))
+        classes, kind, note = self._classes(about, device=any(self._on_devices()))
         lane = self.lane.taken()
+        kind = self._of_named_threads(classes, kind, lane)
+        self._extend_collectives(classes, kind, lane, began, lasted)
         launches = find_launches(
             classes, kind, lane, began, lasted, self.correlation.taken(), self.external.taken()
         )
-        ranks, lanes = self._lanes(path, about, on_devices, launches, lane)
+        ranks, lanes = self._lanes(path, about, self._on_devices(), launches, lane)
         if not self.merged:
             _check_one_run(path, classes, lanes, kind[usable], lane[usable])
         return events(
@@ -272,6 +274,10 @@ class EventTable:
         )
         return [f"{path.name}: {count} events {what}, and are left out" for count, what in counts if count]
 
+    def _on_devices(self) -> list[bool]:
+        """Whether each lane is one of a device."""
+        return [self._on_device(group, process) for group, process, *_ in self.lanes]
+
     def _on_device(self, group: bool | None, process: Any) -> bool:
         return process in self.facts.devices if group is None else group
 
@@ -293,6 +299,42 @@ class EventTable:
         )
         kind = self.kind.taken()
         return list(numbers), number[kind] if len(kind) else kind, note
+
+    def _of_named_threads(self, classes: list[EventClass], kind: Small, lane: Small) -> Small:
+        """The class of each event, where the names of threads say what they hold; new classes are added."""
+        roles = [self.facts.role_of(process, row) for _, process, row, _ in self.lanes]
+        if not any(roles):
+            return kind
+        communicates = np.array([names.communicates(one.name) for one in classes])
+        for role in {*roles} - {"", OPERATIONS}:
+            chosen = np.array([one == role for one in roles])[lane]
+            if role == ASYNCHRONOUS:
+                chosen[chosen] = ~communicates[kind[chosen]]
+            own, number = np.unique(kind[chosen], return_inverse=True)
+            kind[chosen] = (len(classes) + number).astype(np.int32)
+            category = STEP if role == STEP else ANNOTATION
+            classes += [msgspec.structs.replace(classes[at], category=category) for at in own]
+        return kind
+
+    def _extend_collectives(
+        self, classes: list[EventClass], kind: Small, lane: Small, start: Ints, duration: Ints
+    ) -> None:
+        """XLA's collectives are in flight from `all-gather-start.3` to the end of `all-gather-done.3`: they
+        get this time, and a lane of their own, where no thread of the device has them.
+        """
+        ends = {one.name: at for at, one in enumerate(classes) if names.communicates(one.name)}
+        pairs = [(at, ends[done]) for name, at in ends.items() if (done := _end_of(name)) in ends]
+        for number, (group, process, row, _) in enumerate(list(self.lanes)):
+            threads = self.facts.threads.get(process, {}).values()
+            if self.facts.role_of(process, row) != OPERATIONS or ASYNCHRONOUS in threads:
+                continue
+            for begin, end in pairs:
+                first, last = (np.flatnonzero((lane == number) & (kind == one)) for one in (begin, end))
+                last = last[np.argsort(start[last], kind="stable")]
+                at = np.searchsorted(start[last], start[first])
+                first, at = first[at < len(last)], at[at < len(last)]
+                duration[first] = start[last[at]] + duration[last[at]] - start[first]
+                lane[first] = self.lanes[group, process, "in flight", True]
 
     def _lanes(
         self, path: Path, about: dict[str, Any], on_devices: list[bool], launches: Launches, lane: Small
@@ -317,8 +359,15 @@ class EventTable:
                 name = titles[process]
             else:
                 name = titles.get(served.get(process), f"host {process}")
-            lanes.append(Lane(rank=ranks[name], name=str(row), device=on or free))
+            nests = self.facts.role_of(process, row) == OPERATIONS
+            lanes.append(Lane(rank=ranks[name], name=str(row), device=free or (on and not nests)))
         return list(ranks), lanes
+
+
+def _end_of(name: str) -> str:
+    """The name of the operation that ends a collective which begins with `-start`; else empty."""
+    match = re.fullmatch(r"(.+)-start((?:\.\d+)?)", name)
+    return f"{match[1]}-done{match[2]}" if match else ""
 
 
 def _ns(us: Floats, usable: Flags, origin: float) -> Ints:

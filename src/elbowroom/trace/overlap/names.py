@@ -12,7 +12,8 @@ _COMMUNICATES = re.compile(
     r"|nccl|rccl|xccl|mscclKernel|oneccl|ccl_|gloo:|mpi:|ucc:|c10d::|_c10d_functional::|hccl|nvshmem|roc_?shmem|shmem_"
     r"|p?shmem|ucp_|uct_|ucc_|ibv_|gaspi_"
     r"|record_param_comms|cross_device_reduce|(one|two)_?shot_?all_?reduce"
-    r"|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|send_?recv)",
+    r"|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|(ragged-)?all[-_]?to[-_]?all|send[-_]?recv"
+    r"|collective-(permute|broadcast)|(send|recv)(-done)?\.\d+$)",  # XLA's
     re.IGNORECASE,
 )
 """Beginnings of names that communicate. Broadcast is not among them: many kernels broadcast a tensor."""
@@ -24,7 +25,7 @@ _SET_UP = re.compile(
 _WAITS = re.compile(
     r"(?<![Aa])[Ss]ync\b|[Ss]ynchroni[sz]e|_sync_|event_?record|(^|[^a-z])wait|Wait|barrier|quiet|fence"
     r"|(^|_)poll|progress$|[Ff]inish|(Event|Stream|Context|Device|Host)[ _]Sync|_join$|_cond_|mutex_lock"
-    r"|\b(u|nano)?sleep|sched_yield|\bidle",
+    r"|\b(u|nano)?sleep|sched_yield|\bidle|-done(\.\d+)?$",
 )
 _LAUNCHES = re.compile(
     r"(cuda|hip|ze|zes|cl|mtia|musa|cn|acl|acc|sycl|ur|pi)[A-Z]\w+$|cu[A-Z]\w+$|(acc|omp_target|hsa|aclrt)_?\w+$"
@@ -39,7 +40,8 @@ _WITHIN = re.compile(
 )
 """Copies inside one memory: they use no link."""
 _MESSAGES = re.compile(
-    r"send_?recv|c10d::(send|recv)|[:_](i?send|i?recv|put|get)(_|$|\s)|nccl(Send|Recv)|in flight",
+    r"send[-_]?recv|^(send|recv)\.|collective-permute"
+    r"|c10d::(send|recv)|[:_](i?send|i?recv|put|get)(_|$|\s)|nccl(Send|Recv)|in flight",
     re.IGNORECASE,
 )
 
