@@ -7,8 +7,8 @@ from functools import lru_cache
 
 KERNELS = ("kernel", "concurrent_kernel", "kernel_dispatch")
 COPIES = ("gpu_memcpy", "memcpy", "memory_copy")
-HOST = ("cpu_op", "host")
-"""The host's operations: with a device, they only launch what computes."""
+HOST = ("cpu_op", "host", "Operator", "operator")
+"""The host's operations (PyTorch until 1.9: Operator): with a device, they only launch what computes."""
 LAUNCHED = "launch"
 """The category that a reader gives to operations of a host that has a device."""
 STEP = "step"

@@ -167,6 +167,15 @@ def test_operations_of_c10d_communicate_where_nothing_else_was_recorded(tmp_path
     assert found.hidden_s == pytest.approx(510e-6)
 
 
+@pytest.mark.parametrize("category", ["cpu_op", "Operator"])
+def test_operations_of_the_host_compute_where_no_device_was_used(tmp_path: Path, category: str) -> None:
+    events = [
+        event("aten::addmm", category, 10, 800),
+        event("gloo:all_reduce", "user_annotation", 300, 600, 2),
+    ]
+    assert analysed(tmp_path, events).hidden_s == pytest.approx(510e-6)
+
+
 @pytest.mark.parametrize("head", [{"distributedInfo": {"backend": "nccl", "rank": 0}}, {}])
 def test_launches_of_nccl_without_a_device_are_no_communication(tmp_path: Path, head: dict[str, Any]) -> None:
     events = [event("aten::linear", "cpu_op", 0, 60), event("c10d::alltoall_base_", "cpu_op", 70, 10)]
