@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <optional>
 #include <regex>
 
 #include "events/json_text.hpp"
@@ -10,59 +12,50 @@ namespace elbowroom::events {
 
 namespace {
 
-namespace ondemand = simdjson::ondemand;
+namespace dom = simdjson::dom;
 
 constexpr std::size_t kLargestHead = std::size_t{64} << 20;  // bytes in front of the events
 constexpr std::size_t kLargestTail = std::size_t{16} << 20;
-constexpr std::size_t kLargestWindow = 16 * Source::kBlock;
+constexpr std::size_t kLargestWindow = std::size_t{64} << 20;
 constexpr std::size_t kLook = std::size_t{1} << 16;  // bytes at a window's end in which it is cut
 constexpr int kTries = 64;
 constexpr std::size_t kMostClasses = 4096;  // from there on all steps are one class: a long trace has millions
 constexpr std::string_view kSpace = " \t\r\n,";
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t end = text.find_last_not_of(" \t\r\n");
-  return end == std::string_view::npos ? std::string_view{} : text.substr(0, end + 1);
+using Value = std::optional<dom::element>;
+
+// Whether it is this word: with a size that the compiler knows, a comparison takes no call.
+template <std::size_t Size>
+bool is(std::string_view text, const char (&word)[Size]) {
+  return text.size() == Size - 1 && std::memcmp(text.data(), word, Size - 1) == 0;
 }
 
-// The value's own text: what one profiler writes always the same.
-std::string_view text_of(ondemand::value value) {
-  switch (value.type()) {
-    case ondemand::json_type::array: return value.get_array().value().raw_json();
-    case ondemand::json_type::object: return value.get_object().value().raw_json();
-    default: {
-      const std::string_view text = trimmed(value.raw_json_token());
-      if (value.type() == ondemand::json_type::string) {
-        (void)value.get_string().value();  // passes it, and checks it
-      }
-      return text;
-    }
-  }
+// The value as JSON; `absent` where there is none.
+std::string text_of(const Value& value, const char* absent) {
+  return value ? std::string(simdjson::minify(*value)) : absent;
 }
 
-bool has_number(ondemand::value value, double& number) {
-  if (value.type() == ondemand::json_type::number) {
-    number = value.get_double();
+bool has_number(dom::element value, double& number) {
+  if (value.get_double().get(number) == simdjson::SUCCESS) {
     return true;
   }
-  if (value.type() != ondemand::json_type::string) {
+  std::string_view text;
+  if (value.get_string().get(text) != simdjson::SUCCESS) {
     return false;
   }
-  const std::string_view text = value.get_string();
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-std::int64_t whole_number(ondemand::value value) {
+std::int64_t whole_number(dom::element value) {
   constexpr std::int64_t kMost = std::int64_t{1} << 62;
   std::int64_t number = kNone;
-  const bool whole = value.type() == ondemand::json_type::number && value.get_int64().get(number) == simdjson::SUCCESS;
-  return whole && number >= 0 && number < kMost ? number : kNone;
+  return value.get_int64().get(number) == simdjson::SUCCESS && number >= 0 && number < kMost ? number : kNone;
 }
 
-// What is read of `args`, each as it stands there; empty: not there, or null.
+// What is read of `args`.
 struct Arguments {
-  std::string_view stream, grid, dims, name, labels, sort_index;
+  Value stream, grid, dims, name, labels, sort_index;
   bool device = false;
   bool collective = false;
   bool given = false;
@@ -70,57 +63,65 @@ struct Arguments {
   std::int64_t external = kNone;
 };
 
-std::string_view unless_null(ondemand::value value) {
-  const std::string_view text = text_of(value);
-  return text == "null" ? std::string_view{} : text;
-}
-
-Arguments arguments_of(ondemand::object object) {
+Arguments arguments_of(dom::object object) {
   Arguments found;
   found.given = true;
-  for (auto field : object) {
-    const std::string_view key = field.unescaped_key();
-    ondemand::value value = field.value();
-    switch (key.size()) {
-      case 4:
-        if (key == "grid") {
-          found.grid = text_of(value);
-        } else if (key == "name") {
-          found.name = unless_null(value);
-        }
-        break;
-      case 6:
-        if (key == "stream") {
-          found.stream = unless_null(value);
-        } else if (key == "device") {
-          found.device = whole_number(value) >= 0;
-        } else if (key == "labels") {
-          found.labels = unless_null(value);
-        }
-        break;
-      case 10:
-        if (key == "Input Dims") {
-          found.dims = text_of(value);
-        } else if (key == "sort_index") {
-          found.sort_index = unless_null(value);
-        }
-        break;
-      case 11:
-        if (key == "correlation") {
-          found.correlation = whole_number(value);
-        } else if (key == "External id") {
-          found.external = whole_number(value);
-        }
-        break;
-      case 15:
-        if (key == "Collective name") {
-          found.collective = text_of(value) != "null";
-        }
-        break;
-      default: break;
+  for (const auto [key, value] : object) {
+    if (is(key, "stream")) {
+      found.stream = value;
+    } else if (is(key, "correlation")) {
+      found.correlation = whole_number(value);
+    } else if (is(key, "External id")) {
+      found.external = whole_number(value);
+    } else if (is(key, "device")) {
+      found.device = whole_number(value) >= 0;
+    } else if (is(key, "grid")) {
+      found.grid = value;
+    } else if (is(key, "Input Dims")) {
+      found.dims = value;
+    } else if (is(key, "Collective name")) {
+      found.collective = !value.is_null();
+    } else if (is(key, "name")) {
+      found.name = value;
+    } else if (is(key, "labels")) {
+      found.labels = value;
+    } else if (is(key, "sort_index")) {
+      found.sort_index = value;
     }
   }
   return found;
+}
+
+// Appends a value to what classes and lanes are looked up by: two are alike if their bytes are.
+void append(std::string& key, const Value& value) {
+  const auto append_type = [&key](char type, std::uint64_t number) {
+    char bytes[1 + sizeof number] = {type};
+    std::memcpy(bytes + 1, &number, sizeof number);
+    key.append(bytes, sizeof bytes);
+  };
+  if (!value) {
+    key += '-';
+    return;
+  }
+  switch (value->type()) {
+    case dom::element_type::STRING: {
+      const std::string_view text = value->get_string();
+      append_type('s', text.size());
+      key += text;
+      break;
+    }
+    case dom::element_type::INT64:
+      append_type('i', static_cast<std::uint64_t>(std::int64_t{value->get_int64()}));
+      break;
+    case dom::element_type::ARRAY:
+      key += '[';
+      for (const dom::element one : value->get_array()) {
+        append(key, one);
+      }
+      key += ']';
+      break;
+    default: (key += 'j') += text_of(value, "");
+  }
 }
 
 // Behind the ] of the array with which the text begins; 0: it has none.
@@ -147,9 +148,9 @@ std::size_t array_end(std::string_view text) {
   return 0;
 }
 
-// Where the number of a step begins in a name, as it stands there ("ProfilerStep#12", "iteration 7"); npos: it names none.
+// Where the number of a step begins in a name ("ProfilerStep#12", "iteration 7"); npos: it names none.
 std::size_t step_number(std::string_view name) {
-  std::size_t end = name.size() > 2 ? name.size() - 1 : 0;
+  std::size_t end = name.size();
   std::size_t begin = end;
   while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') {
     --begin;
@@ -169,8 +170,6 @@ std::size_t step_number(std::string_view name) {
   }
   return std::string_view::npos;
 }
-
-std::string_view otherwise(std::string_view text, std::string_view fallback) { return text.empty() ? fallback : text; }
 
 }  // namespace
 
@@ -318,10 +317,8 @@ std::size_t Reader::take_until_damage() {
   return places[good - 1];
 }
 
-// Reads the window's first `length` bytes into `window_`; false if they are no array of events.
+// Reads the window's first `length` bytes, for `commit`; false if they are no array of events.
 bool Reader::parse(std::size_t length) {
-  window_.clear();
-  window_metadata_.clear();
   buffer_.reserve(buffer_.size() + 1 + simdjson::SIMDJSON_PADDING);
   // The bracket that closes the window's array takes the place of what follows, for as long as it is read.
   const bool closed = buffer_[length - 1] == ']';
@@ -330,68 +327,51 @@ bool Reader::parse(std::size_t length) {
     buffer_.resize(std::max(buffer_.size(), length + 1));
     buffer_[length] = ']';
   }
-  const std::size_t size = length + (closed ? 0 : 1);
-  bool right = true;
-  try {
-    // What is passed over below is not looked at there.
-    (void)checker_.parse(buffer_.data(), size, false).value();
-    ondemand::document document = parser_.iterate(buffer_.data(), size, buffer_.capacity());
-    for (auto element : document.get_array()) {
-      window_.push_back(event(element.get_object()));
-    }
-  } catch (const simdjson::simdjson_error&) {
-    right = false;
-  }
+  dom::array events;
+  const bool right = parser_.parse(buffer_.data(), length + (closed ? 0 : 1), false).get(events) == simdjson::SUCCESS &&
+                     std::all_of(events.begin(), events.end(), [](dom::element one) { return one.is_object(); });
   if (!closed) {
     buffer_[length] = after;
   }
   return right;
 }
 
-RawEvent Reader::event(ondemand::object object) {
+RawEvent Reader::event(dom::object object) {
   RawEvent event;
-  std::string_view name, category, process, thread, id, scope;
+  Value name, category, process, thread, id, scope;
   Arguments arguments;
-  for (auto field : object) {
-    const std::string_view key = field.unescaped_key();
-    ondemand::value value = field.value();
+  for (const auto [key, value] : object) {
     if (key.size() > 5) {
       continue;
     }
-    if (key == "ph") {
-      const std::string_view text = text_of(value);
-      event.phase = text.size() == 3 ? text[1] : '?';
-    } else if (key == "name") {
-      name = text_of(value);
-    } else if (key == "cat") {
-      category = text_of(value);
-    } else if (key == "pid") {
-      process = text_of(value);
-    } else if (key == "tid") {
-      thread = text_of(value);
-    } else if (key == "id" || key == "id2") {
-      id = text_of(value);
-    } else if (key == "scope") {
-      scope = text_of(value);
-    } else if (key == "ts") {
+    if (is(key, "ph")) {
+      std::string_view text;
+      event.phase = value.get_string().get(text) == simdjson::SUCCESS && text.size() == 1 ? text[0] : '?';
+    } else if (is(key, "name")) {
+      name = value;
+    } else if (is(key, "cat")) {
+      category = value;
+    } else if (is(key, "pid")) {
+      process = value;
+    } else if (is(key, "tid")) {
+      thread = value;
+    } else if (is(key, "id") || is(key, "id2")) {
+      id = value;
+    } else if (is(key, "scope")) {
+      scope = value;
+    } else if (is(key, "ts")) {
       event.has_start = has_number(value, event.start);
-    } else if (key == "dur") {
+    } else if (is(key, "dur")) {
       event.has_duration = has_number(value, event.duration);
-    } else if (key == "args" && value.type() == ondemand::json_type::object) {
-      arguments = arguments_of(value.get_object());
+    } else if (dom::object more; is(key, "args") && value.get_object().get(more) == simdjson::SUCCESS) {
+      arguments = arguments_of(more);
     }
   }
-  process = otherwise(process, "0");
-  const auto joined = [](auto... parts) {
-    std::string text;
-    ((text += text.empty() ? "[" : ",", text += parts), ...);
-    return text + "]";
-  };
   if (event.phase == 'M') {
     if (arguments.given) {
-      window_metadata_.push_back(joined(process, otherwise(thread, "0"), otherwise(name, "\"\""),
-                                        otherwise(arguments.name, "null"), otherwise(arguments.labels, "null"),
-                                        otherwise(arguments.sort_index, "null")));
+      metadata_.push_back(
+          list({text_of(process, "0"), text_of(thread, "0"), text_of(name, "\"\""), text_of(arguments.name, "null"),
+                text_of(arguments.labels, "null"), text_of(arguments.sort_index, "null")}));
     }
     return event;
   }
@@ -403,42 +383,53 @@ RawEvent Reader::event(ondemand::object object) {
   if (event.phase != 'X' && event.phase != 'B' && event.phase != 'E') {
     return event;
   }
-  thread = otherwise(thread, "0");
+  const auto keyed = [this](auto... values) -> std::string& {
+    key_.clear();
+    (append(key_, values), ...);
+    return key_;
+  };
   if (event.phase != 'X') {
-    event.thread =
-        threads_[asynchronous ? joined(process, category, otherwise(id, "null"), scope, "b") : joined(process, thread)];
+    event.thread = threads_[asynchronous ? keyed(process, category, id, scope) += 'b' : keyed(process, thread)];
   }
-  if (event.phase != 'E') {
-    const bool shaped = category == "\"cpu_op\"";
-    std::string numberless;
-    if (const std::size_t number = classes_.texts().size() > kMostClasses ? step_number(name) : std::string_view::npos;
-        number != std::string_view::npos) {
-      numberless.append(name.substr(0, number)).append("0\"");
-      name = numberless;
-      merged_ = true;
-    }
-    key_.assign("[");
-    for (const std::string_view part :
-         {otherwise(name, "\"\""), otherwise(category, "\"\""), std::string_view(arguments.device ? "true" : "false"),
-          std::string_view(arguments.collective ? "true" : "false"), process}) {
-      (key_ += part) += ',';
-    }
-    (key_ += in_quotes(shaped ? arguments.dims : std::string_view{})) += ',';
-    (key_ += in_quotes(arguments.grid)) += ']';
-    event.kind = classes_[key_];
-    key_.assign("[");
-    ((key_ += process) += ',') += thread;
-    ((key_ += ',') += otherwise(arguments.stream, "null")) += asynchronous ? ",true]" : "]";
-    event.lane = lanes_[key_];
-    event.correlation = arguments.correlation;
-    event.external = arguments.external;
+  if (event.phase == 'E') {
+    return event;
   }
+  event.correlation = arguments.correlation;
+  event.external = arguments.external;
+  event.lane = lanes_.number((keyed(process, thread, arguments.stream) += asynchronous ? 'b' : 'X'), [&] {
+    std::vector<std::string> texts{text_of(process, "0"), text_of(thread, "0"), text_of(arguments.stream, "null")};
+    if (asynchronous) {
+      texts.emplace_back("true");
+    }
+    return list(texts);
+  });
+  if (std::string_view text;
+      !category || category->get_string().get(text) != simdjson::SUCCESS || !is(text, "cpu_op")) {
+    arguments.dims.reset();
+  }
+  std::string_view step;
+  if (classes_.texts().size() > kMostClasses && name && name->get_string().get(step) == simdjson::SUCCESS) {
+    const std::size_t number = step_number(step);
+    step = number == std::string_view::npos ? std::string_view{} : step.substr(0, number);
+  } else {
+    step = {};
+  }
+  merged_ = merged_ || !step.empty();
+  keyed(step.empty() ? name : Value{}, category, process, arguments.dims, arguments.grid) += step;
+  key_ += arguments.device ? 'd' : '-';
+  key_ += arguments.collective ? 'c' : '-';
+  event.kind = classes_.number(key_, [&] {
+    return list({step.empty() ? text_of(name, "\"\"") : in_quotes(std::string(step) + "0"), text_of(category, "\"\""),
+                 arguments.device ? "true" : "false", arguments.collective ? "true" : "false", text_of(process, "0"),
+                 in_quotes(text_of(arguments.dims, "")), in_quotes(text_of(arguments.grid, ""))});
+  });
   return event;
 }
 
 // The window is whole: its events count.
 void Reader::commit() {
-  for (const RawEvent& event : window_) {
+  for (const dom::object object : dom::array(parser_.doc.root().get_array())) {
+    const RawEvent event = this->event(object);
     RawEvent whole = event;
     if (event.phase == 'B') {
       open_.begin(event);
@@ -453,7 +444,6 @@ void Reader::commit() {
       }
     }
   }
-  metadata_.insert(metadata_.end(), window_metadata_.begin(), window_metadata_.end());
 }
 
 void Reader::close() {

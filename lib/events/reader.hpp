@@ -27,7 +27,7 @@ class Reader {
   bool parse(std::size_t length);
   bool replace_words(std::size_t length);
   std::size_t take_until_damage();
-  RawEvent event(simdjson::ondemand::object object);
+  RawEvent event(simdjson::dom::object object);
   void commit();
   void close();
 
@@ -36,11 +36,8 @@ class Reader {
   std::string buffer_;  // begins with the [ of the window's array
   std::string head_, tail_, doubt_;
   bool begun_ = false;  // a window was taken
-  simdjson::dom::parser checker_;
-  simdjson::ondemand::parser parser_;
+  simdjson::dom::parser parser_;
   Numbering classes_, lanes_, threads_;
-  std::vector<RawEvent> window_;
-  std::vector<std::string> window_metadata_;
   std::vector<std::string> metadata_;
   OpenEvents open_;
   Columns columns_;

@@ -8,16 +8,6 @@
 
 namespace elbowroom::events {
 
-std::int32_t Numbering::operator[](std::string_view text) {
-  if (const auto at = numbers_.find(text); at != numbers_.end()) {
-    return at->second;
-  }
-  const auto number = static_cast<std::int32_t>(texts_.size());
-  texts_.emplace_back(text);
-  numbers_.emplace(text, number);
-  return number;
-}
-
 void Columns::add(const RawEvent& event) {
   kind_.push_back(event.kind);
   lane_.push_back(event.lane);

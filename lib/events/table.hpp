@@ -16,7 +16,20 @@ constexpr std::int64_t kNone = -1;  // not recorded
 // Numbers texts in the order in which they come.
 class Numbering {
  public:
-  std::int32_t operator[](std::string_view text);
+  std::int32_t operator[](std::string_view text) {
+    return number(text, [text] { return std::string(text); });
+  }
+  // The number of what has this key; `text` makes its text when it comes first.
+  template <typename Text>
+  std::int32_t number(std::string_view key, const Text& text) {
+    if (const auto at = numbers_.find(key); at != numbers_.end()) {
+      return at->second;
+    }
+    const auto number = static_cast<std::int32_t>(texts_.size());
+    texts_.push_back(text());
+    numbers_.emplace(key, number);
+    return number;
+  }
   const std::vector<std::string>& texts() const { return texts_; }
 
  private:
