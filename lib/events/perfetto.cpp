@@ -394,7 +394,7 @@ void PerfettoReader::close(std::string_view doubt) {
   }
   columns_.write(out_);
   const std::string text = "{\"classes\":" + list(classes_.texts()) + ",\"lanes\":" + list(lanes_.texts()) +
-                           ",\"metadata\":" + list(metadata_) +
+                           ",\"pairs\":" + columns_.pairs() + ",\"metadata\":" + list(metadata_) +
                            ",\"timeless\":0,\"waiting\":" + std::to_string(open_.waiting()) +
                            ",\"head\":\"\",\"tail\":\"\",\"doubt\":" + in_quotes(doubt) + "}";
   write_all(out_, text.data(), text.size());

@@ -460,7 +460,8 @@ void Reader::close() {
   }
   columns_.write(out_);
   const std::string text = "{\"classes\":" + list(classes_.texts()) + ",\"lanes\":" + list(lanes_.texts()) +
-                           ",\"metadata\":" + list(metadata_) + ",\"timeless\":" + std::to_string(timeless_) +
+                           ",\"pairs\":" + columns_.pairs() + ",\"metadata\":" + list(metadata_) +
+                           ",\"timeless\":" + std::to_string(timeless_) +
                            ",\"waiting\":" + std::to_string(open_.waiting()) +
                            ",\"merged\":" + (merged_ ? "true" : "false") + ",\"head\":" + in_quotes(head_) +
                            ",\"tail\":" + in_quotes(tail_) + ",\"doubt\":" + in_quotes(doubt_) + "}";

@@ -15,6 +15,16 @@ void Columns::add(const RawEvent& event) {
   duration_.push_back(event.duration);
   correlation_.push_back(event.correlation);
   external_.push_back(event.external);
+  const auto kind = static_cast<std::size_t>(event.kind);
+  if (kind >= last_lane_.size()) {
+    last_lane_.resize(kind + 1, -1);
+  }
+  if (last_lane_[kind] != event.lane) {
+    last_lane_[kind] = event.lane;
+    if (known_pairs_.insert(std::uint64_t{kind} << 32 | static_cast<std::uint32_t>(event.lane)).second) {
+      pairs_.push_back(list({std::to_string(event.kind), std::to_string(event.lane)}));
+    }
+  }
 }
 
 void Columns::write(int file) {

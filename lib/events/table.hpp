@@ -6,8 +6,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
+
+#include "events/json_text.hpp"
 
 namespace elbowroom::events {
 
@@ -65,9 +68,14 @@ class Columns {
   std::size_t size() const { return kind_.size(); }
   // uint32 count, then kind and lane (int32), start and duration (double, us), correlation and external (int64).
   void write(int file);
+  // Which classes and lanes came together, as JSON: [[kind, lane], ...], as they came first.
+  std::string pairs() const { return list(pairs_); }
 
  private:
   std::vector<std::int32_t> kind_, lane_;
+  std::vector<std::int32_t> last_lane_;  // of each class, that of its last event
+  std::unordered_set<std::uint64_t> known_pairs_;
+  std::vector<std::string> pairs_;
   std::vector<double> start_, duration_;
   std::vector<std::int64_t> correlation_, external_;
 };

@@ -24,7 +24,7 @@ from elbowroom.trace.overlap.json_events import (
     text_around,
 )
 from elbowroom.trace.overlap.launches import Launches, find_launches
-from elbowroom.trace.overlap.raw_events import RawEvents, Records, pairs_of
+from elbowroom.trace.overlap.raw_events import RawColumns, RawEvents
 from elbowroom.trace.overlap.tables import STEPS, Columns, Numbering, check_memory, events
 
 US = 1000.0
@@ -43,7 +43,7 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
     if fast is not None:
         with fast(path) as stream, suppress(EOFError):  # it declined the file, or was ended
             raw = RawEvents(stream)
-            return events_of(path, raw.whole(), raw.header)
+            return events_of(path, raw.whole(), raw.header, raw.pairs)
     trace = JsonTrace(path)
     table = EventTable()
     for block in trace.blocks():
@@ -52,17 +52,13 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
 
 
 def events_of(
-    path: Path, records: Records, header: dict[str, Any], pairs: Ints | None = None, *, format: str = "json"
+    path: Path, columns: RawColumns, header: dict[str, Any], pairs: Ints, *, format: str = "json"
 ) -> Events:
-    """What json-events wrote of a file; of a part of it, with the `pairs` of class and lane that decide what
-    the lanes of the file are.
+    """What json-events wrote of a file, or of a part of it, which it may change. `pairs`: the classes and lanes
+    that the file has together; they decide what its lanes are.
     """
     table = EventTable()
-    mine = pairs_of(records)
-    about, doubt = table.add_columns(
-        records, header, mine if pairs is None else np.concatenate([pairs, mine], axis=1)
-    )
-    del records  # the table has its own columns
+    about, doubt = table.add_columns(columns, header, pairs)
     return dataclasses.replace(table.events(path, about, doubt), format=format)
 
 
@@ -168,26 +164,24 @@ class EventTable:
         return whole
 
     def add_columns(
-        self, records: Records, header: dict[str, Any], pairs: Ints
+        self, columns: RawColumns, header: dict[str, Any], pairs: Ints
     ) -> tuple[dict[str, Any], str]:
         """Adds what json-events wrote (raw_events.py), and gives what stands around the events, and why they
         are not whole (may be empty). `pairs`: all classes and lanes that the file has together.
         """
-        check_memory(len(records))
-        for name, column in (("correlation", self.correlation), ("external", self.external)):
-            column.add(records[name].copy())
-        self.start.append(records["start"].copy())
-        self.duration.append(records["duration"].copy())
-        self.continued = records["continued"].copy() if records["continued"].any() else None
-        raw_kind = records["kind"].copy()
-        raw_lane = records["lane"].copy()
+        check_memory(len(columns))
+        self.correlation.add(columns.correlation)
+        self.external.add(columns.external)
+        self.start.append(columns.start)
+        self.duration.append(columns.duration)
+        self.continued = columns.continued
         kind, group = np.zeros((2, len(header["classes"])), dtype=np.int32)
         for at in _in_order(pairs[0]):
             key, group[at] = self._class_key(header["classes"][at])
             kind[at] = self.classes[key]
-        self.kind.add(kind[raw_kind])
+        self.kind.add(kind[columns.kind])
         # A lane is of one group of events: of the host, of a device, or of what its process decides.
-        raw_lane += np.int32(len(header["lanes"])) * group[raw_kind]
+        places_of = columns.lane + np.int32(len(header["lanes"])) * group[columns.kind]
         places = pairs[1] + len(header["lanes"]) * group[pairs[0]]
         lane = np.zeros(len(_GROUPS) * len(header["lanes"]), dtype=np.int32)
         for at in _in_order(places):
@@ -195,7 +189,7 @@ class EventTable:
             process, thread, stream_, *more = header["lanes"][at % len(header["lanes"])]
             row = thread if which is False or stream_ is None else stream_
             lane[at] = self.lanes[which, _hashable(process), _hashable(row), bool(more)]
-        self.lane.add(lane[raw_lane])
+        self.lane.add(lane[places_of])
         for process, thread, fact, name, labels, place in header["metadata"]:
             arguments = EventArguments(name=name, labels=labels, sort_index=place)
             self.facts.add(_hashable(process), fact, arguments, _hashable(thread))

@@ -28,9 +28,9 @@ from elbowroom.trace.overlap.document import (
     LeftOut,
     TraceOverlap,
 )
-from elbowroom.trace.overlap.events import Events, Flags, Ints
+from elbowroom.trace.overlap.events import Events, Flags
 from elbowroom.trace.overlap.formats import joined
-from elbowroom.trace.overlap.raw_events import CutEvents, RawEvents, Records, borders, timetable
+from elbowroom.trace.overlap.raw_events import CutEvents, RawColumns, RawEvents, borders, timetable
 from elbowroom.trace.overlap.recognition import Patterns
 from elbowroom.trace.overlap.settings import gain
 from elbowroom.trace.overlap.tables import STEPS
@@ -59,11 +59,17 @@ class RawFile:
         """All of it."""
         return self.events(self.raw.whole())
 
-    def events(self, records: Records, pairs: Ints | None = None) -> Events:
-        """The events of these records of it; `pairs` of classes and lanes, if they are not all."""
+    def events(self, columns: RawColumns, steps: Flags | None = None) -> Events:
+        """The events of these columns of it. `steps`: which classes are steps, in a part of a file: those of
+        other parts are left out.
+        """
         if self.format == "otf2":
-            return otf2.events_of(self.path, records, self.raw.header)
-        return events_of(self.path, records, self.raw.header, pairs, format=self.format)
+            return otf2.events_of(self.path, columns, self.raw.header)
+        pairs = self.raw.pairs
+        if steps is not None:
+            there = np.bincount(columns.kind, minlength=len(steps)) > 0
+            pairs = pairs[:, (there | ~steps)[pairs[0]]]
+        return events_of(self.path, columns, self.raw.header, pairs, format=self.format)
 
     def are_steps(self, patterns: Sequence[re.Pattern[str]]) -> Flags:
         """Of each class of the records: whether it is a step of the host."""
@@ -95,7 +101,8 @@ def analyse_long(
     UsageError as `analyse`.
     """
     steps = [*patterns.compiled()["step"], STEPS]
-    tables = [timetable(one.raw, one.are_steps(steps)) for one in files]
+    are_steps = [one.are_steps(steps) for one in files]
+    tables = [timetable(one.raw, chosen) for one, chosen in zip(files, are_steps, strict=True)]
     total = sum(len(one.raw) for one in files)
     enough = min(-(-total // FEWER), min(len(one.steps) for one in tables) // STEPS_OF_PART)
     count = max(-(-total // MOST), enough)
@@ -104,8 +111,8 @@ def analyse_long(
 
     def analysed(part: int, *, compared: bool) -> TraceOverlap:
         events = [
-            one.events(events.part(part), table.pairs)
-            for one, events, table in zip(files, cut, tables, strict=True)
+            one.events(events.part(part), chosen)
+            for one, events, chosen in zip(files, cut, are_steps, strict=True)
         ]
         whole = joined(events, titles)
         return analyse(whole, titles, patterns, between_calls=between_calls, compared=compared)

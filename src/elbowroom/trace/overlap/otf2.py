@@ -13,10 +13,10 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.columns import BEGIN, END
-from elbowroom.trace.overlap.events import EventClass, Events, Flags, Ints, Lane
+from elbowroom.trace.overlap.events import EventClass, Events, Flags, Ints, Lane, Small
 from elbowroom.trace.overlap.otf2_library import COMPLETE, DONE, ENTER, IRECV, ISEND, LEAVE
 from elbowroom.trace.overlap.own import IN_FLIGHT, paired
-from elbowroom.trace.overlap.raw_events import Records
+from elbowroom.trace.overlap.raw_events import RawColumns
 from elbowroom.trace.overlap.tables import Numbering, check_memory, events
 
 US = 1000.0
@@ -55,14 +55,11 @@ def classes_of(header: dict[str, Any]) -> list[EventClass]:
     return _classes(msgspec.convert(header, type=_Definitions))
 
 
-def events_of(path: Path, records: Records, header: dict[str, Any]) -> Events:
+def events_of(path: Path, columns: RawColumns, header: dict[str, Any]) -> Events:
     """What otf2-events wrote of an archive, or a part of that (raw_events.py)."""
-    start, duration = (np.round(records[name] * US).astype(np.int64) for name in ("start", "duration"))
-    spans = _ArchiveSpans(records["kind"].astype(np.int64), records["lane"].astype(np.int64), start, duration)
-    there = records["continued"]
-    return _assembled(
-        msgspec.convert(header, type=_Definitions), spans, path, there.copy() if there.any() else None
-    )
+    start, duration = (np.round(one * US).astype(np.int64) for one in (columns.start, columns.duration))
+    spans = _ArchiveSpans(columns.kind, columns.lane, start, duration)
+    return _assembled(msgspec.convert(header, type=_Definitions), spans, path, columns.continued)
 
 
 def read_otf2(stream: IO[bytes], path: Path) -> Events:
@@ -93,8 +90,8 @@ def read_otf2(stream: IO[bytes], path: Path) -> Events:
 class _ArchiveSpans(NamedTuple):
     """Regions and messages, ns: `kind` is an index of _classes, `lane` one of _lanes."""
 
-    kind: Ints
-    lane: Ints
+    kind: Ints | Small
+    lane: Ints | Small
     start: Ints
     duration: Ints
 

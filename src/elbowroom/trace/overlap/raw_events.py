@@ -4,6 +4,7 @@ memory holds if need be, and the cutting of them into parts by time.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,100 +13,130 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.trace.overlap.events import Flags, Floats, Ints
+from elbowroom.trace.overlap.events import Flags, Floats, Ints, Small
 
-_RECORD = np.dtype(
-    [("kind", "<i4"), ("lane", "<i4"), ("start", "<f8"), ("duration", "<f8"), ("correlation", "<i8"),
-     ("external", "<i8"), ("continued", "?")]
-)  # fmt: skip
-_COLUMNS = _RECORD.names[:-1]  # type: ignore[index]
 _SAMPLES = 1 << 16
 """Begins that are kept to find times between which there are equally many events."""
+_TYPES: dict[str, np.dtype[Any]] = {
+    "kind": np.dtype("<i4"), "lane": np.dtype("<i4"), "start": np.dtype("<f8"), "duration": np.dtype("<f8"),
+    "correlation": np.dtype("<i8"), "external": np.dtype("<i8"),
+}  # fmt: skip
+_BYTES = sum(one.itemsize for one in _TYPES.values())
 
-Records = npt.NDArray[Any]
-"""Events with the fields of _RECORD: numbers of class and lane in the header, us."""
+
+@dataclass(frozen=True)
+class RawColumns:
+    """Events as columns of shape (events,): numbers of class and lane in the header; times in us. `continued`:
+    as in Events.
+    """
+
+    kind: Small
+    lane: Small
+    start: Floats
+    duration: Floats
+    correlation: Ints
+    external: Ints
+    continued: Flags | None = None
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def only(self, chosen: Flags | Ints) -> RawColumns:
+        """Those that are chosen; none is `continued`."""
+        return RawColumns(*(getattr(self, name)[chosen] for name in _TYPES))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Where so many events stand in a file, column by column."""
+
+    stream: IO[bytes]
+    place: int
+    count: int
+
+    def column(self, name: str, into: npt.NDArray[Any]) -> None:
+        """Reads a column. EOFError where the file ends early."""
+        before = list(_TYPES)[: list(_TYPES).index(name)]
+        self.stream.seek(self.place + self.count * sum(_TYPES[one].itemsize for one in before))
+        if self.stream.readinto(into.view(np.uint8).data) < into.nbytes:  # type: ignore[attr-defined]
+            raise EOFError
+
+    def columns(self) -> RawColumns:
+        """All columns."""
+        return _whole([self])
+
+
+def _whole(blocks: Sequence[_Block]) -> RawColumns:
+    """The events of several blocks, one after the other."""
+    count = sum(one.count for one in blocks)
+    columns = {name: np.empty(count, dtype=kind) for name, kind in _TYPES.items()}
+    at = 0
+    for block in blocks:
+        for name, column in columns.items():
+            block.column(name, column[at : at + block.count])
+        at += block.count
+    return RawColumns(**columns)
 
 
 class RawEvents:
     """The output of such a program in a file. EOFError where it ends early."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._places: list[tuple[int, int]] = []
-        while count := self._count():
-            self._places.append((stream.tell(), count))
-            stream.seek(count * (_RECORD.itemsize - 1), 1)
+        self.blocks: list[_Block] = []
+        while count := self._count(stream):
+            self.blocks.append(_Block(stream, stream.tell(), count))
+            stream.seek(count * _BYTES, 1)
         try:
             self.header: dict[str, Any] = json.loads(stream.read().decode("utf-8", "replace"))
         except ValueError as error:
             raise EOFError from error
 
     def __len__(self) -> int:
-        return sum(count for _, count in self._places)
+        return sum(one.count for one in self.blocks)
 
-    def _count(self) -> int:
-        data = self._stream.read(4)
+    @staticmethod
+    def _count(stream: IO[bytes]) -> int:
+        data = stream.read(4)
         if len(data) < 4:
             raise EOFError
         return int.from_bytes(data, "little")
 
-    def blocks(self) -> Iterator[Records]:
-        """The events as they stand in the file, block by block."""
-        for place, count in self._places:
-            self._stream.seek(place)
-            records = np.zeros(count, dtype=_RECORD)
-            for name in _COLUMNS:
-                kind = _RECORD[name]
-                records[name] = np.frombuffer(self._stream.read(count * kind.itemsize), dtype=kind)
-            yield records
-
-    def whole(self) -> Records:
+    def whole(self) -> RawColumns:
         """All events."""
-        records: Records = np.zeros(len(self), dtype=_RECORD)
-        at = 0
-        for block in self.blocks():
-            records[at : at + len(block)] = block
-            at += len(block)
-        return records
+        return _whole(self.blocks)
+
+    @property
+    def pairs(self) -> Ints:
+        """Which classes and lanes there are together, as they come first (2, pairs)."""
+        return np.array(self.header.get("pairs", ()), dtype=np.int64).reshape(-1, 2).T
 
 
 @dataclass(frozen=True)
 class Timetable:
-    """When a file's events begin (a sample of them, sorted) and when its steps do, us; and which classes
-    other than steps and lanes it has together, as they come first (2, pairs).
-    """
+    """When a file's events begin (a sample of them, sorted) and when its steps do, us."""
 
     samples: Floats
     steps: Floats
-    pairs: Ints
 
 
 def timetable(raw: RawEvents, chosen: Flags) -> Timetable:
     """`chosen`: which classes are steps; the steps of the lane with most are those of the file."""
-    samples, stride, steps = list[Floats](), 1, dict[int, list[float]]()
-    pairs = np.zeros((2, 0), dtype=np.int64)
-    for block in raw.blocks():
-        pairs = _in_order(np.concatenate([pairs, pairs_of(block)], axis=1))
-        usable = block[np.isfinite(block["start"])]
-        samples.append(usable["start"][::stride].copy())
+    samples, stride, steps = list[Floats](), 1, dict[int, list[Floats]]()
+    for block in raw.blocks:
+        start, kind = np.empty(block.count), np.empty(block.count, dtype=np.int32)
+        block.column("start", start)
+        block.column("kind", kind)
+        usable = np.isfinite(start)
+        samples.append(start[usable][::stride].copy())
         if sum(map(len, samples)) > _SAMPLES:
             samples, stride = [np.concatenate(samples)[::2]], 2 * stride
-        for one in usable[chosen[usable["kind"]]] if chosen.any() else ():
-            steps.setdefault(int(one["lane"]), []).append(float(one["start"]))
-    most: list[float] = max(steps.values(), key=len, default=[])
-    every = np.concatenate([np.zeros(0), *samples])
-    return Timetable(np.sort(every), np.unique(np.array(most, dtype=float)), pairs[:, ~chosen[pairs[0]]])
-
-
-def pairs_of(records: Records) -> Ints:
-    """Which classes and lanes there are together, as they come first (2, pairs)."""
-    return _in_order(np.stack([records["kind"], records["lane"]]).astype(np.int64))
-
-
-def _in_order(pairs: Ints) -> Ints:
-    lanes = int(pairs[1].max(initial=0)) + 1
-    _, first = np.unique(pairs[0] * lanes + pairs[1], return_index=True)
-    return pairs[:, np.sort(first)]
+        if (there := chosen[kind] & usable).any():
+            lane = np.empty(block.count, dtype=np.int32)
+            block.column("lane", lane)
+            for number in np.unique(lane[there]).tolist():
+                steps.setdefault(number, []).append(start[there & (lane == number)])
+    most = max((np.concatenate(one) for one in steps.values()), key=len, default=np.zeros(0))
+    return Timetable(np.sort(np.concatenate([np.zeros(0), *samples])), np.unique(most))
 
 
 def borders(tables: Sequence[Timetable], parts: int) -> list[Floats]:
@@ -129,40 +160,46 @@ def borders(tables: Sequence[Timetable], parts: int) -> list[Floats]:
 
 
 class CutEvents:
-    """The events of a file by part, in the file `store`. An event that goes on in the next part is cut there:
-    the rest is `continued`.
+    """The events of a file by part. An event that goes on in the next part is cut there: the rest is
+    `continued`. What the file does not have as whole blocks of one part is in the file `store`.
     """
 
     def __init__(self, raw: RawEvents, at: Floats, store: IO[bytes]) -> None:
-        self.header, self._store = raw.header, store
-        self._places: list[list[tuple[int, int]]] = [[] for _ in range(len(at) + 1)]
-        for block in raw.blocks():
-            while len(block):
-                block = self._add(block, at)
+        self._at, self._store = at, store
+        self._blocks: list[list[_Block]] = [[] for _ in range(len(at) + 1)]
+        self._continued: list[list[_Block]] = [[] for _ in range(len(at) + 1)]
+        for block in raw.blocks:
+            start, duration = np.empty(block.count), np.empty(block.count)
+            block.column("start", start)
+            block.column("duration", duration)
+            first, last = np.searchsorted(at, [start.min(), (start + duration).max()], side="right").tolist()
+            if first == last and np.isfinite(start).all():
+                self._blocks[first].append(block)
+            else:
+                self._cut(block.columns(), self._blocks)
 
-    def _add(self, block: Records, at: Floats) -> Records:
-        """Stores a block; gives what continues in the next part."""
-        part = np.searchsorted(at, np.where(np.isfinite(block["start"]), block["start"], 0.0), side="right")
-        end = np.append(at, np.inf)[part]
-        over = block["start"] + block["duration"] > end
-        rest: Records = block[over]
-        rest["duration"] = rest["start"] + rest["duration"] - end[over]
-        rest["start"], rest["continued"] = end[over], True
-        block["duration"][over] = end[over] - block["start"][over]
-        order = np.argsort(part.astype(np.int16), kind="stable")
-        counts = np.bincount(part, minlength=len(self._places))
-        place = self._store.tell()
-        self._store.write(block[order].tobytes())
-        for number in np.flatnonzero(counts).tolist():
-            self._places[number].append((place, int(counts[number])))
-            place += int(counts[number]) * _RECORD.itemsize
-        return rest
+    def _cut(self, events: RawColumns, into: list[list[_Block]]) -> None:
+        """Stores events, each in its part; of what goes on in the next part, the rest as well."""
+        start = np.where(np.isfinite(events.start), events.start, 0.0)
+        part = np.searchsorted(self._at, start, side="right")
+        end = np.append(self._at, np.inf)[part]
+        over = events.start + events.duration > end
+        rest = dataclasses.replace(
+            events.only(over),
+            start=end[over],
+            duration=(events.start + events.duration - end)[over],
+        )
+        events.duration[over] = (end - events.start)[over]
+        for number in np.unique(part).tolist():
+            chosen = events.only(part == number)
+            into[number].append(_Block(self._store, self._store.seek(0, 2), len(chosen)))
+            for name in _TYPES:
+                self._store.write(getattr(chosen, name).tobytes())
+        if len(rest):
+            self._cut(rest, self._continued)
 
-    def part(self, number: int) -> Records:
+    def part(self, number: int) -> RawColumns:
         """The events of a part."""
-        data = bytearray()
-        for place, count in self._places[number]:
-            self._store.seek(place)
-            data += self._store.read(count * _RECORD.itemsize)
-        records: Records = np.frombuffer(data, dtype=_RECORD)
-        return records
+        began, continued = self._blocks[number], self._continued[number]
+        flags = np.repeat([False, True], [sum(one.count for one in some) for some in (began, continued)])
+        return dataclasses.replace(_whole([*began, *continued]), continued=flags if continued else None)
