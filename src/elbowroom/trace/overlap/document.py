@@ -99,8 +99,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """What hiding costs (docs/reference/trace-estimate.md): the `slowdown` of computation that communication
     covers and its `cost` in s, with 95 % intervals, where they are measured; `at_most_s`: the cost if covered
     computation took as long alone as the fastest of its class. `reason`: why nothing is measured;
-    `confounded_by`: the classes of computation that show it. `instrument`: what tells whether an instance is
-    covered: communication at its `begin`, or the `schedule` of communication over its usual duration.
+    `confounded_by`: the classes of computation that show it. `instrument`: what tells how much of an instance
+    is covered: the `schedule` of communication over its usual duration, or whether that covers `any` of it.
     `beside`: the slowdown beside each operation, where it is measured.
     """
 
@@ -110,7 +110,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     at_most_s: float
     reason: str = ""
     confounded_by: tuple[str, ...] = ()
-    instrument: Literal["", "begin", "schedule"] = ""
+    instrument: Literal["", "schedule", "any"] = ""
     beside: tuple[BesideOperation, ...] = ()
 
 

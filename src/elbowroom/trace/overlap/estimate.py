@@ -2,7 +2,8 @@
 
 Model: the logarithm of an instance's duration is the level of its place, the level and trend of its step, and
 `-log(1 - share (1 - 1/s))` for the share of it that communication covers and the slowdown s; the rest is
-heavy-tailed. docs/reference/trace-estimate.md has the assumptions, and how often intervals hold.
+heavy-tailed. s is the mean over the shared time, a ratio of sums: instances weigh as long as they last.
+docs/reference/trace-estimate.md has the assumptions, and how often intervals hold.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from elbowroom.trace.overlap.events import NONE, Flags, Floats, Ints
+from elbowroom.trace.overlap.events import NONE, Floats, Ints
 from elbowroom.trace.overlap.instances import Instances, Windows, dense, windows_of
-from elbowroom.trace.overlap.levels import cut_far, dot, levels_of, weights, with_class_levels
+from elbowroom.trace.overlap.levels import FLOOR, MAD, cut_far, dot, levels_of, weights, with_class_levels
 from elbowroom.trace.overlap.pooling import Pool, RowEffect, pool_rows
 from elbowroom.trace.overlap.spans import Spans
 
@@ -40,8 +42,12 @@ POOLED = 15
 """Times that rows are pooled at most, since the slowdown of one changes the rest of others."""
 LEAST_MOVE = 1e-3
 """Of a logarithm of a slowdown: rows that move less have settled."""
-BEGIN_SHARE = 0.5
-"""Communication at the begin is the instrument if such instances have this part of the shared time."""
+FAR_OF_COVERED = 6.0
+"""Robust standard deviations of covered instances from which the rest of any is cut: slowdowns of theirs may
+differ, and the mean needs the large ones.
+"""
+NONLINEAR = 10
+"""Of 201 arrangements: with fewer beyond the observed one, what is lost does not follow the covered share."""
 A_THIRD = 1 / 3
 """Of the estimate: a placebo with a larger effect confounds it."""
 KEPT = 100_000_000
@@ -49,7 +55,7 @@ KEPT = 100_000_000
 LEAST_PLACEBO = 0.01
 """Of the logarithm of a duration: a smaller placebo confounds nothing."""
 
-Instrument = Literal["begin", "schedule"]
+Instrument = Literal["schedule", "any"]
 Confounder = Literal["", "near", "faster", "placebo"]
 
 
@@ -100,6 +106,8 @@ def estimate(
     shifts = np.random.default_rng(seed).random((SHIFTS + 1, int(windows.step.max()) + 1))
     shifts[0] = 0.0
     circle = _Circle(fit, windows, shifts)
+    if not _linear(fit, circle):
+        fit.count_any()
     arranged = _arrange(fit, circle, np.ones(len(table)))
     inflation = max(1.0, float(arranged.student(np.zeros(1))[1:].std()))
     of_all = float(fit.log[0])
@@ -145,19 +153,19 @@ def _comparable(table: Instances) -> Instances:
 
 class _WeightedFit:
     """One slowdown for all rows, and what is left of the logarithms of durations: the `rest`, and what of it
-    is `far`. A `row` is a class beside a kind; instances beside nothing are in none.
+    is `far`. A `row` is a class beside a kind; instances beside nothing are in none. `weight`: of the levels;
+    `usual`: of the slowdown.
     """
 
     rest: Floats
     far: Floats
     values: Floats
+    instrument: Instrument = "schedule"
 
     def __init__(self, table: Instances, windows: Windows, tick: float) -> None:
         self.table, self.tick = table, tick
         self.share = np.minimum(table.shared / table.own, 1.0)
         self.logs = np.log(table.own)
-        at_begin = float(table.shared[table.at_begin].sum())
-        self.instrument: Instrument = "begin" if at_begin >= BEGIN_SHARE * table.shared.sum() else "schedule"
         self.levels = levels_of(table, windows)
         self.usual = _usual(self.levels.place, self.logs)
         self.kernels, self.kernel = np.unique(table.kernel, return_inverse=True)
@@ -165,16 +173,21 @@ class _WeightedFit:
         self.row = np.full(len(table), NONE)
         self.row[covered] = dense(self.kernel[covered], table.other[covered])
         self.log = np.zeros(int(self.row.max()) + 1)
-        self.state = self.instrument_at(windows, np.zeros(int(windows.step.max()) + 1)).astype(float)
+        self.state = windows.share(np.zeros(int(windows.step.max()) + 1), self.usual)
         self._one(weights(self.logs, self.kernel, self.levels, tick))
         # Again without the effect: what is covered must not weigh less.
         self._one(weights(self.alone(), self.kernel, self.levels, tick))
         self.levels = with_class_levels(self.levels, self.rest, self.weight)
         self._one(self.weight)
 
-    def instrument_at(self, windows: Windows, shift: Floats) -> Flags | Floats:
-        """The instrument if communication were `shift` later, of shape (instances,)."""
-        return windows.at_begin(shift) if self.instrument == "begin" else windows.share(shift, self.usual)
+    def count_any(self) -> None:
+        """Compares what communication covers at all with what it does not, whatever the share."""
+        self.instrument, self.state = "any", (self.state > 0).astype(float)
+        self._one(self.weight)
+
+    def instrument_of(self, share: Floats) -> Floats:
+        """The instrument where communication covers a `share` of the usual durations."""
+        return share if self.instrument == "schedule" else (share > 0).astype(float)
 
     def others(self) -> Ints:
         """The kind of each row."""
@@ -192,6 +205,15 @@ class _WeightedFit:
         """The logarithms of durations without the effect."""
         alone: Floats = self.logs + np.log1p(self.share * np.expm1(-self._of_instances()))
         return alone
+
+    def longer(self) -> tuple[Floats, Floats]:
+        """By how much instances take longer than the levels and slowdowns say, a part of that, and its
+        derivative by the logarithm of a smaller slowdown.
+        """
+        whole = self.rest + self.far
+        far = FAR_OF_COVERED * MAD * max(float(np.median(np.abs(whole[self.row != NONE]))), FLOOR)
+        whole = np.clip(whole, -far, far)
+        return np.expm1(whole), np.exp(whole) * self.change()
 
     def settle(self) -> None:
         """The rest by the present slowdowns, without what is `far` (Huber's estimator by modified residuals).
@@ -222,13 +244,14 @@ class _WeightedFit:
 
     def _one(self, weight: Floats) -> None:
         self._begin(weight)
-        state = self.levels.residual(self.state, self.weight) * self.weight
+        state = self.levels.residual(self.state, self.usual) * self.usual
         self.settle()
         for number in range(ROUNDS):
-            information = float((state * self.change()).sum())
+            longer, dose = self.longer()
+            information = dot(state, dose)
             if information <= 0:
                 break
-            step = float((state * self.rest).sum()) / information
+            step = dot(state, longer) / information
             self.log = np.clip(self.log + step, SMALLEST, LARGEST)
             self.settle()
             if abs(step) < 1e-4 and number >= FEWEST_ROUNDS:
@@ -242,8 +265,7 @@ def _grouped(fit: _WeightedFit, group: Ints, inflation: float) -> tuple[RowEffec
     rows = np.full(len(group), NONE)
     rows[covered] = row
     log = np.full(len(numbers), fit.log[0])
-    pool = pool_rows(fit.levels.place, fit.kernel, rows, fit.weight, fit.state, fit.change(), fit.rest,
-                     fit.table.shared, log, inflation)  # fmt: skip
+    pool = _rows_pooled(fit, rows, log, inflation)
     if pool is None:
         return ()
     columns = (numbers, pool.log, pool.error, pool.contrasts)
@@ -257,8 +279,7 @@ def _pool(fit: _WeightedFit, inflation: float) -> Pool | None:
     """Pools the rows, and gives each its own slowdown where they differ."""
     pool = None
     for _ in range(POOLED):
-        pool = pool_rows(fit.levels.place, fit.kernel, fit.row, fit.weight, fit.state, fit.change(), fit.rest,
-                         fit.table.shared, fit.log, inflation)  # fmt: skip
+        pool = _rows_pooled(fit, fit.row, fit.log, inflation)
         if pool is None or not pool.spread:
             break
         moved = float(np.abs(pool.log - fit.log).max())
@@ -269,10 +290,17 @@ def _pool(fit: _WeightedFit, inflation: float) -> Pool | None:
     return pool
 
 
-def _usual(place: Ints, logs: Floats) -> Ints:
+def _rows_pooled(fit: _WeightedFit, row: Ints, log: Floats, inflation: float) -> Pool | None:
+    longer, dose = fit.longer()
+    longer = fit.levels.residual(longer, fit.usual)
+    return pool_rows(fit.levels.place, fit.kernel, row, fit.usual, 1 / fit.weight, fit.state, dose, longer,
+                     fit.table.shared, log, inflation)  # fmt: skip
+
+
+def _usual(place: Ints, logs: Floats) -> Floats:
     """The usual duration of each instance's place, ns."""
     middle = np.bincount(place, logs) / np.bincount(place)
-    usual: Ints = np.maximum(np.exp(middle), 1)[place].astype(np.int64)
+    usual: Floats = np.floor(np.maximum(np.exp(middle), 1))[place]
     return usual
 
 
@@ -313,40 +341,56 @@ class _Arrangements:
 
 
 class _Circle:
-    """The instrument at each of the `shifts` of communication; kept where memory allows."""
+    """The share of the usual durations that communication covers at each of its `shifts`; kept where memory
+    allows.
+    """
 
     def __init__(self, fit: _WeightedFit, windows: Windows, shifts: Floats) -> None:
-        self._fit, self._windows, self._shifts = fit, windows, shifts
-        one = fit.instrument_at(windows, shifts[0])
-        self._kept = [one] if one.nbytes * len(shifts) <= KEPT else []
+        self._usual, self._windows, self._shifts = fit.usual, windows, shifts
+        self._kept: list[npt.NDArray[np.float32]] = []
 
-    def __len__(self) -> int:
-        return len(self._shifts)
-
-    def __iter__(self) -> Iterator[Flags | Floats]:
+    def __iter__(self) -> Iterator[Floats]:
         for number, shift in enumerate(self._shifts):
             if number < len(self._kept):
-                yield self._kept[number]
+                yield self._kept[number].astype(float)
                 continue
-            one = self._fit.instrument_at(self._windows, shift)
-            if self._kept:
-                self._kept.append(one)
+            one = self._windows.share(shift, self._usual)
+            if one.nbytes // 2 * len(self._shifts) <= KEPT:
+                self._kept.append(one.astype(np.float32))
             yield one
 
 
-def _arrange(fit: _WeightedFit, circle: _Circle, multiplier: Floats) -> _Arrangements:
+def _arrange(fit: _WeightedFit, circle: Iterable[Floats], multiplier: Floats) -> _Arrangements:
     """The sums of all arrangements; `multiplier`: of each instance's weight."""
-    rest = cut_far(fit.rest, fit.weight)
-    dose = fit.levels.residual(fit.change(), fit.weight)
+    return _sums(fit, (fit.instrument_of(one) for one in circle), multiplier)
+
+
+def _linear(fit: _WeightedFit, circle: Iterable[Floats]) -> bool:
+    """Whether what is lost follows the covered share: then the estimate is the same if instances compare that
+    are covered at all. The difference of both instruments has no sum with the dose.
+    """
+    dose = fit.levels.residual(fit.longer()[1], fit.usual) * fit.usual
+    share = dot(dose, fit.state)
+    if share <= 0:
+        return True
+    part = dot(dose, (fit.state > 0).astype(float)) / share
+    arranged = _sums(fit, ((one > 0) - part * one for one in circle), np.ones(len(fit.state)))
+    sizes = arranged.student(np.zeros(1))[:, 0]
+    return bool(min((sizes[1:] >= sizes[0]).sum(), (sizes[1:] <= sizes[0]).sum()) >= NONLINEAR)
+
+
+def _sums(fit: _WeightedFit, states: Iterable[Floats], multiplier: Floats) -> _Arrangements:
+    """The sums of the instrument's `states`, one of each arrangement."""
+    rest, dose = (fit.levels.residual(one, fit.usual) for one in fit.longer())
     sums, squares = (rest, dose), (rest * rest, rest * dose, dose * dose)
-    weight = fit.weight * multiplier
-    sums_of_shifts = np.empty((5, len(circle)))
-    for number, one in enumerate(circle):
-        state = weight * fit.levels.without(one, fit.weight)
-        sums_of_shifts[:2, number] = [dot(state, one) for one in sums]
+    weight, without = fit.usual * multiplier, fit.levels.remover(fit.usual)
+    sums_of_shifts = []
+    for one in states:
+        state = weight * without(one)
+        row = [dot(state, one) for one in sums]
         state *= state
-        sums_of_shifts[2:, number] = [dot(state, one) for one in squares]
-    return _Arrangements(*sums_of_shifts)
+        sums_of_shifts.append(row + [dot(state, one) for one in squares])
+    return _Arrangements(*np.array(sums_of_shifts).T)
 
 
 def _refined(
@@ -385,20 +429,23 @@ def _confounder(
     """What else explains the estimate, and the classes that contribute most."""
     time = np.bincount(np.maximum(fit.row, 0), np.where(fit.row == NONE, 0, fit.table.shared), len(fit.log))
     total = float((time * (fit.log + value)).sum() / time.sum())
+    longer = fit.levels.residual(fit.longer()[0], fit.usual)
+    without = fit.levels.remover(fit.usual)
     if low is not None and low == high:
-        return "placebo", _largest(fit, fit.weight * fit.levels.without(fit.state, fit.weight) * fit.rest)
+        return "placebo", _largest(fit, fit.usual * without(fit.state) * longer)
     if high is not None and total + high - value < 0:
         gain = -np.where(fit.row == NONE, 0.0, fit.table.shared * fit.log[np.maximum(fit.row, 0)])
         return "faster", _largest(fit, gain)
     around = windows.around()
-    near = fit.instrument_at(around, shifts[0]).astype(float)
-    state = fit.weight * fit.levels.without(near, fit.weight)
-    placebo = dot(state, cut_far(fit.rest, fit.weight)) / max(dot(state, near), 1e-12)
+    circle = _Circle(fit, around, shifts)
+    near = fit.instrument_of(next(iter(circle)))
+    state = fit.usual * without(near)
+    placebo = dot(state, longer) / max(dot(state, near), 1e-12)
     if abs(placebo) > max(A_THIRD * abs(total), LEAST_PLACEBO):
-        arranged = _arrange(fit, _Circle(fit, around, shifts), np.ones(len(fit.weight)))
+        arranged = _arrange(fit, circle, np.ones(len(fit.weight)))
         sizes = arranged.student(np.zeros(1))[:, 0]
         if not (sizes[1:] * np.sign(sizes[0]) >= abs(sizes[0])).any():
-            return "near", _largest(fit, math.copysign(1.0, placebo) * state * fit.rest)
+            return "near", _largest(fit, math.copysign(1.0, placebo) * state * longer)
     return "", ()
 
 

@@ -154,21 +154,19 @@ class Windows:
     step: Ints
     active: Spans
 
-    def at_begin(self, shift: Floats) -> Flags:
-        """Whether the other side is active when an instance begins, if its activity were `shift` (of each
-        step, a part of its length) later, circularly.
+    def share(self, shift: Floats, usual: Floats) -> Floats:
+        """The part of its `usual` duration (ns) from its begin that the other side would cover, if its
+        activity were `shift` (of each step, a part of its length) later, circularly.
         """
-        return self.active.contains(self._at(shift))
-
-    def share(self, shift: Floats, usual: Ints) -> Floats:
-        """The part of its `usual` duration (ns) from its begin that the other side would cover."""
         at = self._at(shift)
         first, length = self.first[self.cell], self.length[self.cell]
-        usual = np.minimum(usual, length)
-        end = at + usual
+        lasts = np.minimum(usual.astype(np.int64), length)
+        end = at + lasts
         over = np.maximum(end - (first + length), 0)
-        covered = self.active.covered(at, end - over) + self.active.covered(first, first + over)
-        return covered / np.maximum(usual, 1)
+        covered = self.active.covered(at, end - over)
+        wraps = np.flatnonzero(over)
+        covered[wraps] += self.active.covered(first[wraps], first[wraps] + over[wraps])
+        return covered / np.maximum(lasts, 1)
 
     def _at(self, shift: Floats) -> Ints:
         length = self.length[self.cell]

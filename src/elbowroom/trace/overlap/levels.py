@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from elbowroom.trace.overlap.events import Flags, Floats, Ints
+from elbowroom.trace.overlap.events import Floats, Ints
 from elbowroom.trace.overlap.instances import Instances, Windows, dense
 
 ROUNDS = 100
@@ -90,10 +91,15 @@ class Levels:
             way, size_now = better + size_next / size_now * way, size_next
         return rest
 
-    def without(self, values: Flags | Floats, weight: Floats) -> Floats:
-        """The same, roughly and fast: the levels of places and of cells, once."""
-        rest = values - (_summed(self.place, weight * values) / _summed(self.place, weight))[self.place]
-        return rest - (_summed(self.cell, weight * rest) / _summed(self.cell, weight))[self.cell]
+    def remover(self, weight: Floats) -> Callable[[Floats], Floats]:
+        """The same, roughly and fast: a function that takes away the levels of places and of cells, once."""
+        places, cells = _summed(self.place, weight), _summed(self.cell, weight)
+
+        def without(values: Floats) -> Floats:
+            rest = values - (_summed(self.place, weight * values) / places)[self.place]
+            return rest - (_summed(self.cell, weight * rest) / cells)[self.cell]
+
+        return without
 
 
 def dot(one: Floats, other: Floats) -> float:
@@ -122,10 +128,12 @@ def levels_of(table: Instances, windows: Windows) -> Levels:
     count = np.bincount(cell)
     rank = np.empty(len(cell), dtype=np.int64)
     rank[order] = np.arange(len(cell)) - (np.cumsum(count) - count)[cell[order]]
+    place = dense(table.place, table.rank) if several else dense(table.place)
     return Levels(
-        place=dense(table.place, table.rank) if several else dense(table.place),
+        place=place,
         cell=dense(cell, rank * parts // count[cell]),
-        time=time,
+        # The usual time of the place: that of the instance depends on how long those before it took.
+        time=(_summed(place, time) / np.bincount(place))[place],
         class_cell=dense(table.kernel, windows.cell),
     )
 

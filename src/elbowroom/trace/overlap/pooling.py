@@ -54,6 +54,7 @@ def pool_rows(
     kernel: Ints,
     row: Ints,
     weight: Floats,
+    noise: Floats,
     state: Floats,
     change: Floats,
     rest: Floats,
@@ -62,11 +63,12 @@ def pool_rows(
     inflation: float,
 ) -> Pool | None:
     """Pools the rows of instances whose `rest` remains after the slowdowns `log` (of each row); None without
-    any contrast. `state`: the instrument; `change`: the derivative by the logarithm of the slowdown; columns
-    of shape (instances,). `inflation`: of errors, since neighbours are not independent.
+    any contrast. `noise`: the variance of each instance; `state`: the instrument; `change`: the derivative by
+    the logarithm of the slowdown; columns of shape (instances,). `inflation`: of errors, since neighbours are
+    not independent.
     """
     rows = int(row.max()) + 1
-    longer, dose, variance, model, largest = _sums(place, row, weight, state, change, rest)
+    longer, dose, variance, model, largest = _sums(place, row, weight, noise, state, change, rest)
     variance, model = variance * inflation**2, model * inflation**2
     if dose.sum() <= 0:
         return None
@@ -107,10 +109,10 @@ def pool_rows(
 
 
 def _sums(
-    place: Ints, row: Ints, weight: Floats, state: Floats, change: Floats, rest: Floats
+    place: Ints, row: Ints, weight: Floats, noise: Floats, state: Floats, change: Floats, rest: Floats
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Of each row, with an instrument that is the state for its instances, 0 for others, without the level of
-    the place: its sum with the rest, with the dose, the variance of the first by the rest and by the weights,
+    the place: its sum with the rest, with the dose, the variance of the first by the rest and by the noise,
     and the sum of squares of the second.
     """
     rows = int(row.max()) + 1
@@ -123,6 +125,8 @@ def _sums(
     pair_row[group], pair_place[group] = of, place[there]
     size = np.bincount(place, weight)[pair_place]
     squares = np.bincount(place, (weight * rest) ** 2)[pair_place]
+    noises = np.bincount(place, weight**2 * noise)[pair_place]
+    own = (weight**2 * noise)[there]
     w, z, x, e = weight[there], state[there], change[there], rest[there]
     level = np.bincount(group, w * z, count) / size
     apart = z - level[group]
@@ -136,7 +140,7 @@ def _sums(
     dose = of_rows(w * apart * x, none)
     here = np.bincount(group, (w * e) ** 2, count)
     variance = of_rows((w * e * apart) ** 2, level**2 * (squares - here))
-    model = of_rows(w * apart**2, level**2 * (size - np.bincount(group, w, count)))
+    model = of_rows(own * apart**2, level**2 * (noises - np.bincount(group, own, count)))
     largest = of_rows((w * apart * x) ** 2, none)
     return longer, dose, variance, model, largest
 

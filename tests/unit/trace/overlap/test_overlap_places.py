@@ -188,14 +188,12 @@ def test_places_that_are_always_in_one_state_give_no_interval(seed: int, steps: 
     assert found is None or not found.bounded
 
 
-def test_the_state_of_a_place_is_what_its_instances_begin_with() -> None:
-    """Communication that moves by the whole step, or not at all, is where it was."""
+def test_communication_that_moves_by_the_whole_step_covers_what_it_covered() -> None:
     made, active = table(np.full((3, 8), 1e6), np.random.default_rng(1).random((3, 8)) < 0.5)
     windows = windows_of(made, active)
     for shift in (0.0, 1.0):
-        assert (windows.at_begin(np.full(3, shift)) == made.at_begin).all()
-    share = windows.share(np.zeros(3), made.own.astype(np.int64))
-    assert share == pytest.approx(made.at_begin.astype(float), abs=1e-4)
+        share = windows.share(np.full(3, shift), made.own)
+        assert share == pytest.approx(made.at_begin.astype(float), abs=1e-4)
 
 
 def test_copies_of_steps_change_neither_the_estimate_nor_its_interval() -> None:
