@@ -315,6 +315,9 @@ def _print(overlap: TraceOverlap) -> None:
     print_table(table)
     if len(overlap.classes) > MOST_ROWS:
         print_wrapped(f"{len(overlap.classes) - MOST_ROWS} more with --json, or in a page (-o FILE.html).")
+    if overlap.estimate.operations:
+        print()
+        print_table(_operations(overlap))
     reasons = {
         one.reason: _cut(one.label) for one in overlap.classes[:MOST_ROWS] if one.overlapped and one.reason
     }
@@ -353,6 +356,14 @@ def _times(overlap: TraceOverlap) -> ShownTable:
     fraction = "n/a" if overlap.fraction_of_ideal is None else number(overlap.fraction_of_ideal, 3)
     osu = "" if overlap.osu_overlap is None else f"OSU's overlap: {overlap.osu_overlap:.1%}"
     table.add_row("fraction of ideal", fraction, osu)
+    return table
+
+
+def _operations(overlap: TraceOverlap) -> ShownTable:
+    """The slowdown of all computation during each operation."""
+    table = new_table("~all computation during", ">comparisons", ">slowdown", "interval")
+    for one in overlap.estimate.operations:
+        table.add_row(_cut(one.label), str(one.comparisons), *_slowdown(one))
     return table
 
 

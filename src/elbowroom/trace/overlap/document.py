@@ -8,6 +8,7 @@ import msgspec
 
 from elbowroom import display
 from elbowroom.stats.interval import Interval
+from elbowroom.trace.overlap.operations import CommunicationOperation
 
 SCHEMA = "elbowroom/trace-overlap"
 
@@ -94,6 +95,11 @@ class BesideOperation(msgspec.Struct, frozen=True, kw_only=True):
     comparisons: int
     slowdown: Interval
 
+    @property
+    def label(self) -> str:
+        """The operation and its channels, as tables show them."""
+        return CommunicationOperation(self.operation, self.channels).label
+
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """What hiding costs (docs/reference/trace-estimate.md): the `slowdown` of computation that communication
@@ -112,6 +118,13 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     confounded_by: tuple[str, ...] = ()
     instrument: Literal["", "schedule", "any"] = ""
     beside: tuple[BesideOperation, ...] = ()
+
+    @property
+    def operations(self) -> tuple[BesideOperation, ...]:
+        """Of `beside`: the operations, where their slowdowns differ; largest first."""
+        if len({one.slowdown.value for one in self.beside}) < 2:
+            return ()
+        return tuple(sorted(self.beside, key=lambda one: -one.slowdown.value))
 
 
 class NextSetting(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from elbowroom.draw.figure import Axis, Figure, Series, Side
 from elbowroom.draw.html import figure_page
 from elbowroom.quantities import TIME_UNITS, number, with_span
@@ -135,7 +137,7 @@ def overlap_page(overlap: TraceOverlap) -> str:
     """Verdict, figures and the table as one self-contained page."""
     return figure_page(
         "What overlap hides, and what hiding costs",
-        [(overlap.verdict, (overlap.counts, *overlap.doubts, *overlap.notes))],
+        [(overlap.verdict, (overlap.counts, *overlap.doubts, *overlap.notes)), *_operations(overlap)],
         overlap_figures(overlap),
         (
             "Classes of computation",
@@ -145,6 +147,12 @@ def overlap_page(overlap: TraceOverlap) -> str:
         command=" ".join(overlap.files),
         note=f"Times are those of a rank, the mean over {overlap.ranks}.",
     )
+
+
+def _operations(overlap: TraceOverlap) -> list[tuple[str, Sequence[str]]]:
+    """A sentence on the slowdown during each operation, where they differ."""
+    slowdowns = [f"{one.label}: {slowdown_text(one.slowdown)}" for one in overlap.estimate.operations]
+    return [("The slowdown of all computation differs between operations:", slowdowns)] if slowdowns else []
 
 
 def row(name: str, other: str | None, one: Matched) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pytest
 from elbowroom import api, cli
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.document import TraceOverlap
-from elbowroom.trace.overlap.figures import overlap_figures
+from elbowroom.trace.overlap.figures import overlap_figures, overlap_page
 from made_overlap import (
     COLLECTIVES,
     COMM,
@@ -64,6 +64,22 @@ def test_only_the_class_and_the_collective_that_interfere_are_blamed(tmp_path: P
     found = analysed(tmp_path, made)
     changed = {(one.name, one.communication) for one in found.classes if one.changed}
     assert changed == {("gemm", COLLECTIVES[0])}
+
+
+@pytest.mark.parametrize("differ", [True, False])
+def test_operations_are_shown_where_their_slowdowns_differ(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], differ: bool
+) -> None:
+    slowed = COLLECTIVES[:1] if differ else COLLECTIVES
+    slowdown = {(name, one): 1.3 for name in KERNELS for one in slowed}
+    made = make(Recipe(seed=2, instances=2000, slowdown=slowdown))
+    path = tmp_path / "trace.json"
+    path.write_bytes(kineto(made))
+    assert cli.run(["trace", "overlap", str(path)]) == 0
+    operations = [one.operation for one in api.trace_overlap(path).estimate.operations]
+    assert operations == (["all-reduce", "reduce-scatter"] if differ else [])
+    page = overlap_page(api.trace_overlap(path))
+    assert ("all computation during" in capfd.readouterr().out) == ("differs between" in page) == differ
 
 
 def test_hidden_exposed_and_lost_time_are_those_of_the_simulation(tmp_path: Path) -> None:
