@@ -121,9 +121,12 @@ def _operations(
     call = own[some]
     span = np.flatnonzero(call < 0)
     if len(span) and len(at):
-        place = np.minimum(np.searchsorted(calls.end, end[span]), len(at) - 1)
-        inside = (calls.begin[place] <= end[span]) & (end[span] <= calls.end[place])
-        call[span] = np.where(inside, place, -1)
+        # What a call completes is recorded just before it, unless other threads record meanwhile.
+        following = np.cumsum((records["flags"] & f.CALL) > 0, dtype=np.int32)[some[span]]
+        call[span] = _inside(calls, np.minimum(following, len(at) - 1), end[span])
+        other = span[call[span] < 0]
+        place = np.minimum(np.searchsorted(calls.end, end[other]), len(at) - 1)
+        call[other] = _inside(calls, place, end[other])
     if not (call[1:] >= call[:-1]).all():
         order = np.argsort(call, kind="stable")
         some, call, end = some[order], call[order], end[order]
@@ -138,6 +141,11 @@ def _operations(
         name=names[records["call"][some]],
         call=call,
     )
+
+
+def _inside(calls: CallTable, place: npt.NDArray[np.integer], time: Ints) -> npt.NDArray[np.integer]:
+    """`place`, the index of a call, where each `time` is inside it; else -1."""
+    return np.where((calls.begin[place] <= time) & (time <= calls.end[place]), place, -1)
 
 
 def _tests(calls: CallTable, number: Mapping[str, int]) -> Bools:

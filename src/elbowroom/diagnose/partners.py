@@ -31,14 +31,21 @@ OVERLAPPING = 0.9
 
 
 class Posts(NamedTuple):
-    """Operations of a rank with one other rank, or of one function, in order: ns and bytes. `in_call`,
-    `lasted`: from the post until the call that completes it begins, and until it is complete.
+    """Operations of a rank with one other rank, or of one function, in order: ns and bytes. `first`: the
+    first post, and `later`, how much later than the one before each is; `in_call`, `lasted`: from the post
+    until the call that completes it begins, and until it is complete.
     """
 
-    begin: Ints
+    first: int
+    later: npt.NDArray[np.unsignedinteger]
     in_call: npt.NDArray[np.float32]
     lasted: npt.NDArray[np.float32]
     bytes: npt.NDArray[np.uint32]
+
+    @property
+    def begin(self) -> Ints:
+        """When each of them was posted, ns."""
+        return self.first + np.cumsum(self.later, dtype=np.int64)
 
     @property
     def entered(self) -> Ints:
@@ -98,7 +105,7 @@ class Partners:
         self._collectives[own.rank] = {key: _posts(own, some) for key, some in by_function(own)}
 
     def readiness(self, own: RankCalls) -> Readiness:
-        """When the partners of each operation of a rank were there."""
+        """When the partners of each operation of a rank were there; each rank is asked for once."""
         operations = own.operations
         count = len(operations.begin)
         result = Readiness(
@@ -108,11 +115,11 @@ class Partners:
             np.zeros(count, bool),
         )
         for peer, some in by_peer(own, SENDS):
-            theirs = self._receives.get((own.rank, peer))
+            theirs = self._receives.pop((own.rank, peer), None)
             if theirs is not None:
                 self._with_receives(own, some, peer, theirs, result)
         for peer, some in by_peer(own, RECEIVES):
-            theirs = self._sends.get((peer, own.rank))
+            theirs = self._sends.pop((peer, own.rank), None)
             if theirs is not None:
                 self._with_sends(own, some, peer, theirs, result)
         for key, some in by_function(own):
@@ -122,27 +129,27 @@ class Partners:
     def _with_sends(self, own: RankCalls, some: Ints, peer: int, sent: Posts, result: Readiness) -> None:
         operations = own.operations
         a, b = _matched(operations.bytes[some], sent.bytes)
-        at = some[a]
-        good = sent.begin[b] <= operations.end[at]
-        at, b = at[good], b[good]
-        later = sent.begin[b] > result.ready[at]
-        result.ready[at] = np.maximum(result.ready[at], sent.begin[b])
+        at, begin, entered = some[a], sent.begin[b], sent.entered[b]
+        good = begin <= operations.end[at]
+        at, begin, entered = at[good], begin[good], entered[good]
+        later = begin > result.ready[at]
+        result.ready[at] = np.maximum(result.ready[at], begin)
         result.partner[at[later]] = peer
         # What came before the sender was in its call again needed no sender. So do others of its size.
-        alone = _of_such_sizes(operations.bytes[at], sent.entered[b] > operations.end[at])
-        result.entered[at], result.matched[at] = np.where(alone, 0, sent.entered[b]), True
+        alone = _of_such_sizes(operations.bytes[at], entered > operations.end[at])
+        result.entered[at], result.matched[at] = np.where(alone, 0, entered), True
 
     def _with_receives(self, own: RankCalls, some: Ints, peer: int, posted: Posts, result: Readiness) -> None:
         operations = own.operations
         a, b = _matched(operations.bytes[some], posted.bytes)
         good = posted.end[b] >= operations.begin[some[a]]
         at, b = some[a[good]], b[good]
-        result.matched[at] = True
+        begin, result.matched[at] = posted.begin[b], True
         # What ended before its receive was posted was copied by the library. So are others of its size.
-        waits = ~_of_such_sizes(operations.bytes[at], posted.begin[b] > operations.end[at])
-        at, b = at[waits], b[waits]
-        later = posted.begin[b] > result.ready[at]
-        result.ready[at] = np.maximum(result.ready[at], posted.begin[b])
+        waits = ~_of_such_sizes(operations.bytes[at], begin > operations.end[at])
+        at, b, begin = at[waits], b[waits], begin[waits]
+        later = begin > result.ready[at]
+        result.ready[at] = np.maximum(result.ready[at], begin)
         result.partner[at[later]] = peer
         result.entered[at] = posted.entered[b]
 
@@ -202,14 +209,14 @@ def _communicators(members: int, size: int) -> Iterator[list[range]]:
 
 def _together(ranks: Sequence[int], posts: Mapping[int, Posts]) -> CalledTogether | None:
     """These ranks as one communicator; None if their operations do not overlap in time."""
-    count = min(len(posts[rank].begin) for rank in ranks)
+    count = min(len(posts[rank].later) for rank in ranks)
     last = np.full(count, np.iinfo(np.int64).min)
     entered, first_end = last.copy(), np.full(count, np.iinfo(np.int64).max)
     who = np.full(count, -1, dtype=np.int32)
     first_of = {}
     for rank in ranks:
         own = posts[rank]
-        begin = own.begin[len(own.begin) - count :]
+        begin = own.begin[len(own.later) - count :]
         who[begin > last] = rank
         np.maximum(last, begin, out=last)
         np.maximum(entered, own.entered[len(own.entered) - count :], out=entered)
@@ -236,10 +243,12 @@ def _posts(own: RankCalls, some: Ints) -> Posts:
     entered[known] = calls.begin[call[known]]
     size = np.minimum(operations.bytes[some], np.iinfo(np.uint32).max).astype(np.uint32)
     begin = operations.begin[some]
+    later = np.diff(begin, prepend=begin[:1])
     if len(size) and size.min() == size.max():
         size = np.broadcast_to(size[:1].copy(), len(size))  # takes no memory
     return Posts(
-        begin,
+        int(begin[0]),
+        later.astype(np.min_scalar_type(int(later.max()))),  # what others need of all ranks is most of memory
         (entered - begin).astype(np.float32),
         (operations.end[some] - begin).astype(np.float32),
         size,

@@ -26,32 +26,38 @@ class Scheduled(NamedTuple):
         """(M,) ns: the amount of each sample, shared by the spans whose middles `time` are in it, in
         proportion to `most`, and no more than that.
         """
-        at, inside = self._sample_of(time)
-        total = np.bincount(at[inside], weights=most[inside], minlength=len(self.begin))
-        factor = np.minimum(1.0, amount / np.maximum(total, 1.0))
-        return np.where(inside, most * factor[at], 0.0).astype(np.int64)
-
-    def evenly(self, amount: Floats, length: Floats, time: Ints, most: Ints) -> Ints:
-        """(M,) ns: the amount of each sample, spread over a time of this `length` in it, of which `most` is
-        the part of the span at `time`.
-        """
-        at, inside = self._sample_of(time)
-        rate = np.minimum(1.0, amount / np.maximum(length, 1.0))
-        return np.where(inside, most * rate[at], 0.0).astype(np.int64)
+        return self.samples_at(time).shared(amount, most)
 
     def waited_until(self, time: Ints) -> Floats:
         """(M,) ns that the rank waited for a core until each time, counted from its first sample."""
         edges = np.concatenate([self.begin[:1], self.end])
         return np.asarray(np.interp(time, edges, np.concatenate([[0.0], np.cumsum(self.waited)])))
 
-    def total(self, time: Ints, amount: Ints) -> Floats:
-        """(N,) the amounts of the spans in each sample."""
-        at, inside = self._sample_of(time)
-        return np.bincount(at[inside], weights=amount[inside], minlength=len(self.begin)).astype(np.float64)
-
-    def _sample_of(self, time: Ints) -> tuple[Ints, Bools]:
+    def samples_at(self, time: Ints) -> SamplesOfSpans:
+        """The samples that the spans with these middles are in."""
         at = np.maximum(np.searchsorted(self.begin, time, side="right") - 1, 0)
-        return at, (self.begin[at] <= time) & (time <= self.end[at])
+        inside = (self.begin[at] <= time) & (time <= self.end[at])
+        return SamplesOfSpans(at=np.where(inside, at, len(self.begin)), samples=len(self.begin))
+
+
+class SamplesOfSpans(NamedTuple):
+    """(M,) the sample of each span, of so many `samples`; `samples` itself where it is in none."""
+
+    at: Ints
+    samples: int
+
+    def total(self, amount: Ints) -> Floats:
+        """(samples,) the amounts (M,) of the spans in each sample."""
+        return np.bincount(self.at, weights=amount, minlength=self.samples + 1)[:-1].astype(np.float64)
+
+    def shared(self, amount: Floats, most: Ints) -> Ints:
+        """(M,) the amount of each sample, shared by its spans in proportion to `most`, which is the most."""
+        return self.at_rate(amount / np.maximum(self.total(most), 1.0), most)
+
+    def at_rate(self, rate: Floats, most: Ints) -> Ints:
+        """(M,) a part of `most` of each span: the `rate` of its sample, 1 at most."""
+        part: Ints = (most * np.append(np.minimum(rate, 1.0), 0.0)[self.at]).astype(np.int64)
+        return part
 
 
 def waits_for_core(scheduled: Scheduled, time: Ints, length: Ints, excess: Ints, free: Bools) -> Ints:
@@ -59,10 +65,11 @@ def waits_for_core(scheduled: Scheduled, time: Ints, length: Ints, excess: Ints,
     those that are longer than like ones, by their `excess`; what is left, evenly in all of its time. Of that,
     what is in `free` spans (long computation) counts: the rest is in waits for other ranks.
     """
-    first = scheduled.over(scheduled.waited, time, excess)
-    taken = scheduled.total(time, first)
+    samples = scheduled.samples_at(time)
+    first = samples.shared(scheduled.waited, excess)
+    taken = samples.total(first)
     left, rest = scheduled.waited - taken, scheduled.end - scheduled.begin - taken
-    return first + scheduled.evenly(left, rest, time, np.where(free, length - first, 0))
+    return first + samples.at_rate(left / np.maximum(rest, 1.0), np.where(free, length - first, 0))
 
 
 def scheduled_of_rank(samples: f.Records | None, start: int) -> Scheduled | None:

@@ -54,7 +54,7 @@ def slowed(begin: Ints, end: Ints, edges: Ints, traffic: list[RankSpans]) -> Int
     if places is None or len(places.gap) < 2 * FEWEST:
         return result
     since, length = begin[places.gap], (end - begin)[places.gap]
-    part = _shortest(places.place, length)
+    part = first_decile(places.place, length)
     dose = np.zeros(len(since))
     for spans in traffic:
         np.maximum(dose, spans.covered(since, since + part) / part, out=dose)
@@ -63,13 +63,14 @@ def slowed(begin: Ints, end: Ints, edges: Ints, traffic: list[RankSpans]) -> Int
     return result
 
 
-def _shortest(place: Ints, length: Ints) -> Ints:
-    """The first decile of the lengths at the place of each."""
+def first_decile(place: Ints, length: Ints) -> Ints:
+    """The first decile of the lengths at the place of each (N,)."""
     order = np.lexsort((length, place))
     ordered = place[order]
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     count = np.diff(np.append(first, len(ordered)))
-    result: Ints = length[order][first + count // 10][ordered[first].searchsorted(place)]
+    result = np.empty_like(length)
+    result[order] = np.repeat(length[order[first + count // 10]], count)
     return result
 
 
