@@ -88,7 +88,7 @@ def build(program: str, mpi: Mpi, folder: Path) -> list[str]:
         return [str(made)]
     folder.mkdir(parents=True, exist_ok=True)
     if source.suffix == ".c":
-        words = [_wrapper(mpi, "mpicc"), *_C, "-o", made, source, "-lpthread"]
+        words = [_wrapper(mpi, "mpicc"), *_C, "-o", made, source, "-lpthread", "-lm"]
     else:
         modules = folder / f"{made.name}.modules"
         modules.mkdir(exist_ok=True)

@@ -216,12 +216,13 @@ class _Books:
         own = self.seconds[:, at]
         self.useful[:, at] = own.sum(axis=1)
         compute, calls = PARTS.index("compute"), PARTS.index("library")
-        total = float(own[:, compute].sum())
-        if total > 0:
-            moved = own[:, compute] * min(1.0, library / total)
-            own[:, compute] -= moved
-            own[:, calls] += moved
-            self.useful[:, at] -= moved
+        # A thread that sleeps is in none of them; they lack the core as often as what lies between them.
+        awake = own.sum(axis=1) - own[:, PARTS.index("io")]
+        part = min(1.0, library / max(float(awake.sum()), np.finfo(np.float64).tiny))
+        moved = own[:, compute] * part
+        own[:, compute] -= moved
+        own[:, calls] += moved
+        self.useful[:, at] -= awake * part
 
     def _add_sites(self, rank: RankFile, ledger: Ledger, pieces: Pieces) -> None:
         calls = ledger.calls

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from elbowroom.diagnose.calls import COLLECTIVES, CallTable, RankCalls
 from elbowroom.diagnose.partners import Readiness
 from elbowroom.diagnose.scheduled import Scheduled, waits_for_core
-from elbowroom.diagnose.slowdown import SHORTEST_NS, slowed
+from elbowroom.diagnose.slowdown import SHORTEST_NS, first_decile, slowed
 from elbowroom.diagnose.surroundings import Surroundings
 from elbowroom.diagnose.waits import SHORT_NS, Completed, WaitParts, completed_by_calls, wait_parts
 from elbowroom.profile import rank_file as f
@@ -121,8 +121,8 @@ def _uneven(own: RankCalls, waits: _WaitsForRanks, since: Ints, scheduled: Mappi
     # Calls that follow each other closely are one place where ranks meet.
     computed = np.where(calls.begin - since >= SHORTEST_NS, np.arange(len(since)), 0)
     met = since[np.maximum.accumulate(computed)]
-    for other, theirs in scheduled.items():
-        some = np.flatnonzero(waits.partner == other)
+    for other in scheduled.keys() & np.unique(waits.partner).tolist():
+        theirs, some = scheduled[other], np.flatnonzero(waits.partner == other)
         at, waited = waits.call[some], waits.waited[some]
         later = theirs.waited_until(waits.ready[some]) - theirs.waited_until(met[at])
         earlier = mine.waited_until(calls.begin[at]) - mine.waited_until(met[at])
@@ -157,12 +157,7 @@ def _usual(calls: CallTable, length: Ints) -> Ints:
     """The first decile of the gaps between the same calls, for each gap."""
     place = calls.name.astype(np.int64) * (1 << 24) + calls.site
     between = np.concatenate([[-1], place]) * 31 + np.concatenate([place, [-1]])
-    which = np.unique(between, return_inverse=True)[1]
-    order = np.lexsort((length, which))
-    count = np.bincount(which)
-    first = np.cumsum(count) - count
-    usual: Ints = length[order][first + count // 10][which]
-    return usual
+    return first_decile(between, length)
 
 
 def _parts_of_calls(
@@ -193,7 +188,7 @@ def _parts_of_calls(
     waited = np.minimum(extra[more], no_core[at])
     parts.add("scheduler", at, waited)
     meanwhile = _Meanwhile(own.rank, around, partner, completed.ready[long], calls.end[at])
-    _add_extra(parts, at, extra[more] - waited, waits.peer[long], waits.alone[long], meanwhile)
+    _add_extra(parts, at, extra[more] - waited, waits.part(long), meanwhile)
     _add_others(parts, calls, completed, no_core, names)
     return parts.of
 
@@ -208,21 +203,23 @@ class _Meanwhile(NamedTuple):
     end: Ints
 
 
-def _add_extra(parts: _Parts, at: Ints, extra: Ints, peer: Ints, alone: Ints, disturbed: _Meanwhile) -> None:
-    """What transfers took beyond like calls alone; `peer`: until all partners were in their calls."""
+def _add_extra(parts: _Parts, at: Ints, extra: Ints, waits: WaitParts, disturbed: _Meanwhile) -> None:
+    """What transfers took beyond like calls alone."""
     rank, around, *where = disturbed
     partner, ready, end = where
     waited = np.minimum(extra, around.partner_waited(rank, partner, (ready + end) // 2, extra))
     parts.add("scheduler", at, waited)
     extra = extra - waited
-    parts.add("no_progress", at, np.minimum(extra, peer))
-    extra = extra - np.minimum(extra, peer)
-    most = SLOWEST * alone * around.active(rank, *where)
+    parts.add("no_progress", at, np.minimum(extra, waits.peer))
+    extra = extra - np.minimum(extra, waits.peer)
+    most = SLOWEST * waits.alone * around.active(rank, *where)
     beside = np.minimum(extra, np.round(most).astype(np.int64))
     parts.add("contention", at, beside)
     extra = extra - beside
-    spread = np.minimum(extra, np.round((SPREAD - 1) * alone).astype(np.int64))
-    parts.add("transfer", at, spread)
+    spread = np.minimum(extra, np.round((SPREAD - 1) * waits.alone).astype(np.int64))
+    hidden = np.minimum(spread, waits.room)
+    parts.add("no_progress", at, hidden)
+    parts.add("transfer", at, spread - hidden)
     parts.add("not_explained", at, extra - spread)
 
 
@@ -242,16 +239,16 @@ def _add_others(
     probes = np.array([name in _PROBES for name in names] or [False])[calls.name[at]]
     # For whom it waits is not recorded.
     windows = np.array([_WINDOW_WAIT.match(name) is not None for name in names] or [False])[calls.name[at]]
-    brief = posts | waiting | probes | windows
-    base = np.where(brief, np.minimum(length, SHORT_NS), np.where(file, 0, length))
+    base = np.where(file, 0, np.minimum(length, SHORT_NS))
     rest = np.where(file, 0, length - base)
-    parts.add("library", at, base)
     waited = np.minimum(rest, no_core[at])
     parts.add("scheduler", at, waited)
     rest = rest - waited
+    of_data = waiting | windows
+    parts.add("library", at, base + np.where(posts | probes | of_data, 0, rest))
     parts.add("transfer", at, np.where(posts, rest, 0))
     parts.add("late_ranks", at, np.where(probes, rest, 0))
-    parts.add("not_explained", at, np.where(posts | probes, 0, rest))
+    parts.add("not_explained", at, np.where(of_data & ~posts & ~probes, rest, 0))
 
 
 _PROBES = ("MPI_Probe", "MPI_Mprobe")

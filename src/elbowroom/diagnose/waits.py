@@ -46,15 +46,21 @@ class Completed(NamedTuple):
 class WaitParts(NamedTuple):
     """Of the calls in `completed`, (N,) ns each: `waited` until the operations were ready; `alone`: what like
     calls take from then on; the transfer up to that, of which `hidden` could have been hidden by what the
-    rank computed before the call; `peer`: beyond it, until all partners were in their calls; `extra`: rest.
+    rank computed before the call; `room`: how much more could have; `peer`: beyond it, until all partners
+    were in their calls; `extra`: rest.
     """
 
     waited: Ints
     alone: Ints
     transfer: Ints
     hidden: Ints
+    room: Ints
     peer: Ints
     extra: Ints
+
+    def part(self, some: Ints) -> WaitParts:
+        """Those of some calls."""
+        return WaitParts(*(column[some] for column in self))
 
 
 def completed_by_calls(own: RankCalls, readiness: Readiness) -> Completed:
@@ -108,7 +114,7 @@ def wait_parts(own: RankCalls, readiness: Readiness, completed: Completed) -> Wa
     hidden = np.where(since >= SHORT_NS, np.minimum(transfer, computed), 0)
     extra = since - transfer
     peer = np.minimum(extra, entered - completed.ready)
-    return WaitParts(waited, alone, transfer - hidden, hidden, peer, extra - peer)
+    return WaitParts(waited, alone, transfer - hidden, hidden, computed - hidden, peer, extra - peer)
 
 
 def _hideable(own: RankCalls, completed: Completed) -> Bools:

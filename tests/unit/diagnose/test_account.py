@@ -363,6 +363,68 @@ def test_a_shared_core_and_sleep_outside_mpi_are_parts_of_their_own(tmp_path: Pa
     assert not any("samples" in note for note in account.notes)
 
 
+def test_a_call_without_data_that_lacks_a_core_waits_for_it(tmp_path: Path) -> None:
+    """Of 5 ms in a test for a message, 4 ms are in the run queue."""
+    made = MadeSteps(2)
+    samples: list[list[tuple[int, int, int, int]]] = [[], []]
+    for _ in range(STEPS):
+        begin = made.time[0]
+        for rank, own in enumerate(samples):
+            made.compute(rank, COMPUTED)
+            own.append((begin, made.time[rank], COMPUTED, 0))
+            made.call(rank, made.time[rank] + 5 * MS, 0, -1, "MPI_Iprobe", f.OTHER)
+            own.append((made.time[rank] - 5 * MS, made.time[rank], MS, 4 * MS))
+        made.allreduce()
+        made.step()
+    profile = with_samples(made.profile(tmp_path), samples)
+    account = account_of(profile, steps_at([edge / 1e9 for edge in made.edges]))
+    assert_part(account, "scheduler", 4 * MS)
+    assert_part(account, "library", MS)
+
+
+def test_calls_without_a_record_lack_the_core_as_often_as_what_lies_between_them(tmp_path: Path) -> None:
+    """Of 10 ms outside recorded calls, 4 ms are in short calls, and 5 ms in the run queue: 2 ms are both."""
+    made = MadeSteps(2)
+    samples: list[list[tuple[int, int, int, int]]] = [[], []]
+    for number in range(STEPS):
+        begin = made.time[0]
+        nothing(made, number)
+        for own in samples:
+            own.append((begin, begin + COMPUTED, 5 * MS, 5 * MS))
+            own.append((begin + COMPUTED, made.time[0], made.time[0] - begin - COMPUTED, 0))
+        made.step()
+    profile = with_samples(made.profile(tmp_path), samples)
+    windows = np.zeros(1, f.WINDOW)
+    windows["mpi_ns"] = made.time[0] - STEPS * COMPUTED + STEPS * 4 * MS
+    ranks = tuple(
+        msgspec.structs.replace(rank, windows=windows, window_ns=made.time[0]) for rank in profile.ranks
+    )
+    profile = msgspec.structs.replace(profile, ranks=ranks)
+    account = account_of(profile, steps_at([edge / 1e9 for edge in made.edges]))
+    assert_part(account, "scheduler", 5 * MS)
+    assert_part(account, "library", 2 * MS)
+    assert_part(account, "compute", 3 * MS)
+
+
+def test_a_transfer_that_varies_and_could_have_been_hidden_is_no_progress(tmp_path: Path) -> None:
+    """Every second message that moves in MPI_Wait takes half as long again."""
+    made = MadeSteps(2)
+    for number in range(STEPS):
+        begin = list(made.time)
+        took = ALONE + number % 2 * ALONE // 2
+        for rank in (0, 1):
+            made.compute(rank, COMPUTED)
+            kind, name = ((f.POSTED_SEND, "MPI_Isend"), (f.POSTED_RECEIVE, "MPI_Irecv"))[rank]
+            made.time[rank] += took
+            made.pending(rank, begin[rank], LARGE, 1 - rank, name, kind)
+            made.time[rank] -= took
+            made.call(rank, made.time[rank] + took, 0, -1, "MPI_Wait", f.COMPLETION)
+        made.step()
+    account = made.account(tmp_path)
+    assert_part(account, "no_progress", 1.25 * ALONE)
+    assert account.shares()["transfer"].value < 0.01
+
+
 def test_a_transfer_whose_partner_has_no_core_waits_for_the_scheduler(tmp_path: Path) -> None:
     """In every second step, the message takes 4 ms more, in which its sender is in the run queue."""
     made = MadeSteps(2)
