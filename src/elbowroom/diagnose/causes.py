@@ -380,12 +380,23 @@ def _lasted(evidence: StepEvidence) -> float:
     return account.count * account.step_s
 
 
+def _too_little(evidence: StepEvidence) -> str:
+    """Why a profile is too little for any cause; "" where it is not."""
+    manifest, lasted = evidence.profile.manifest, _lasted(evidence)
+    if manifest is not None and manifest.own_functions:
+        name = manifest.own_functions[0]
+        return f"the program defines {name} itself, and calls of it were not recorded"
+    if lasted < SHORTEST:
+        return f"the steps took {short_time(lasted)} in all, too short for a cause; run more"
+    return ""
+
+
 def find_causes(evidence: StepEvidence) -> tuple[Cause, ...]:
     """The causes with a share of a step that can be believed, the largest first; `computation` alone where
     there is none.
     """
     faults = []
-    for test in CAUSES if _lasted(evidence) >= SHORTEST else ():
+    for test in CAUSES if not _too_little(evidence) else ():
         finding = test.find(evidence)
         if finding is None:
             continue
@@ -428,9 +439,9 @@ def _computation(evidence: StepEvidence) -> Cause:
 def _without_fault(evidence: StepEvidence, computing: float, waits: float) -> str:
     """What is said where no cause is: from what hides causes to what rules them out."""
     account = evidence.account
-    lasted = _lasted(evidence)
-    if lasted < SHORTEST:
-        return f"Cannot say: the steps took {short_time(lasted)} in all, too short for a cause; run more."
+    too_little = _too_little(evidence)
+    if too_little:
+        return f"Cannot say: {too_little}."
     if waits >= computing:
         other = f"other processes take {percent(waits)} of a step"
         return f"No fault of the program was found: {other}. Repeat it on a quiet machine."

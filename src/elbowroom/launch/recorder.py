@@ -245,6 +245,18 @@ def program_libraries(words: Sequence[str]) -> dict[Adapter, str]:
     return programs
 
 
+_MPI_FUNCTION = re.compile(r" [TW] (MPI_\w+|mpi_\w+_)$", re.MULTILINE)
+
+
+def own_mpi_functions(words: Sequence[str]) -> tuple[str, ...]:
+    """Functions of MPI that programs among `words` define themselves, as a PMPI tool that is linked into them
+    does: their calls go past what is preloaded. None where that is not known (nm of binutils is missing).
+    """
+    paths = {shutil.which(word) for word in words}
+    listed = [stdout_of("nm", "--dynamic", "--defined-only", path) for path in paths if path and is_elf(path)]
+    return tuple(sorted({name for text in listed for name in _MPI_FUNCTION.findall(text)}))
+
+
 def run(recording: RecordedCommand, stdout: IO[bytes] | int | None = None) -> int:
     """Runs it to its end and gives its exit code, as a shell does: 128 + the number of a signal.
 

@@ -241,6 +241,9 @@ def _ranks(folder: Path, manifest: ProfileManifest | None) -> tuple[RankFile, ..
     return tuple(ranks)
 
 
+_INIT = ("mpi_init", "mpi_init_thread")
+
+
 def _no_ranks(folder: Path, manifest: ProfileManifest | None) -> UsageError:
     if manifest is None:
         return UsageError(
@@ -248,6 +251,15 @@ def _no_ranks(folder: Path, manifest: ProfileManifest | None) -> UsageError:
             field="profile",
             value=str(folder),
             hint="name a folder that `profile -o` wrote",
+        )
+    own = [name for name in manifest.own_functions if name.lower().rstrip("_") in _INIT]
+    if own:
+        return UsageError(
+            f"holds no file of a rank: the program defines {own[0]} itself, as a PMPI tool that is linked in "
+            "does, and nothing that is preloaded sees such calls",
+            field="profile",
+            value=str(folder),
+            hint="link the program without the tool, or preload the tool",
         )
     return UsageError(
         "holds no file of a rank: the program never called MPI_Init through a shared MPI library",
@@ -385,6 +397,12 @@ def _node_names(ranks: Sequence[RankFile], nodes: int) -> tuple[str, ...]:
     )
 
 
+def _few(names: Sequence[str]) -> str:
+    """The first names of a list, and how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"
+
+
 def _notes(ranks: Sequence[RankFile], manifest: ProfileManifest | None) -> list[str]:
     size = ranks[0].size
     missing = sorted(set(range(size)) - {rank.rank for rank in ranks})
@@ -393,6 +411,11 @@ def _notes(ranks: Sequence[RankFile], manifest: ProfileManifest | None) -> list[
     notes = []
     if manifest is None:
         notes.append(f"{MANIFEST_FILE} is missing: the command and the machine are not known")
+    elif manifest.own_functions:
+        notes.append(
+            f"partial: the program defines {_few(manifest.own_functions)} itself, as a PMPI tool that is "
+            "linked in does: such calls are not recorded, and count as computation"
+        )
     if missing:
         notes.append(f"partial: {_listed(missing)} of {size} ranks left no file")
         nodes = {rank.node for rank in ranks}

@@ -145,6 +145,7 @@ class ProfileManifest(msgspec.Struct, frozen=True, kw_only=True):
     (machine/identity.py), {} in older profiles; `exit_code` None: the program still runs, or elbowroom was
     killed; `memory_bytes`: of that host during the job, None where no counter was there, `memory_reason`
     says why. Samples of it are in memory.json. `use`: of that host meanwhile, None in older profiles.
+    `own_functions`: of MPI, which the program defines itself; calls of these are not recorded.
     """
 
     schema: str = SCHEMA
@@ -161,6 +162,7 @@ class ProfileManifest(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: float | None = None
     memory_reason: str = "no counter of memory traffic was read"
     use: HostUse | None = None
+    own_functions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -124,6 +124,7 @@ class RecordProfile(Verb):
             mpi="" if prepared.mpi is None else prepared.mpi.name,
             started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             nic=_emulated_nic(prepared.env),
+            own_functions=recorder.own_mpi_functions(self.command),
         )
         MANIFEST.write(where / MANIFEST_FILE, manifest, own=True)
         begin, before, own = time.monotonic(), cpu_times(), _children_s()
