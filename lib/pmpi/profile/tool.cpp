@@ -294,11 +294,12 @@ void tool_paused() {
 void tool_enter(int call, const About&, const void* caller) {
   current = {};
   current.caller = caller;
-  current.begin = profile::now();
   if (recorded == nullptr) [[unlikely]] {
+    current.begin = profile::now();
     return;
   }
   current.site = recorded->sites.find(static_cast<std::uint16_t>(call), caller);
+  current.begin = profile::now();  // last: what this tool does is no time of the call
   if (current.begin >= profile::sampling.due) [[unlikely]] {
     sample();
     current.begin = profile::now();
@@ -309,6 +310,7 @@ void tool_leave(int call, const About& about) {
   if (recorded == nullptr) {
     return;
   }
+  current.end = current.end != 0 ? current.end : profile::now();
   const Entry& entry = kEntries[static_cast<std::size_t>(call)];
   if (call == call::Init || call == call::Init_thread) {
     // The profile begins with the end of MPI_Init.
@@ -317,7 +319,7 @@ void tool_leave(int call, const About& about) {
   }
   elbow_profile_record record = record_of(call, current.site, about);
   record.begin_ns = current.begin;
-  record.end_ns = current.end != 0 ? current.end : profile::now();
+  record.end_ns = current.end;
   record.flags |= ELBOW_PROFILE_INSIDE;
   const bool nothing = entry.asks && !current.completed;
   record.kind = nothing ? static_cast<std::uint8_t>(ELBOW_PROFILE_OTHER) : entry.kind;
