@@ -5,7 +5,7 @@
 Virtual: task graphs of a runtime on 18 machines, the published ones and the same with every number moved
 (tests/virtual_runtime.py); the settings say how many workers have memory-bound tasks while messages move.
 Stencil: benchmarks/guard_stencil.c, whose best number of threads differs by phase, alone, with --observe,
-guarded and at its best, in turns. Kills: a guard that changes files, in half of the cases with its keeper.
+guarded and at its best, in turns. Kills: guards whose levers act on a neighbour (tests/guard_kills.py).
 Exit code 1 where a goal is missed.
 """
 
@@ -14,14 +14,12 @@ from __future__ import annotations
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -31,12 +29,12 @@ from prediction import truth_of
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
 
-from elbowroom.guard import keeper  # noqa: E402
 from elbowroom.guard.decision import Decision  # noqa: E402
 from elbowroom.guard.experiment import AS_IT_IS  # noqa: E402
 from elbowroom.launch.mpi import find_mpi  # noqa: E402
 from elbowroom.models import published  # noqa: E402
 from elbowroom.stats.signed_ranks import pseudo_median, rank_interval  # noqa: E402
+from guard_kills import Victims, is_restored_after_a_kill, levers_of, world  # noqa: E402
 from virtual_runtime import StepGraph, decide, noisy, rates_of, step_seconds  # noqa: E402
 
 NOTHING = 0.005
@@ -100,48 +98,18 @@ def virtual(graphs: int, steps: int, noise: float) -> list[str]:
     ]
 
 
-def one_kill(folder: Path, rng: random.Random, both: bool) -> bool:
-    """Kills a guard at a random moment; whether everything was restored."""
-    before = {}
-    for number in range(3):
-        path = folder / f"setting-{number}"
-        path.write_text(f"before {number}")
-        before[path] = f"before {number}"
-    journal = keeper.ChangeJournal(folder / "elbow-guard-kill.changes")
-    reading, writing = os.pipe()
-    own = os.fork()
-    if own == 0:
-        os.setsid()
-        os.close(writing)
-        os.dup2(reading, 0)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        os._exit(keeper.main([str(journal.path)]))
-    guard = os.fork()
-    if guard == 0:
-        os.close(reading)
-        acting = keeper.Keeper(journal, None)  # type: ignore[arg-type]
-        for number in range(10**6):
-            acting.write(folder / f"setting-{number % 3}", f"changed {number}")
-    os.close(reading)
-    os.close(writing)
-    time.sleep(rng.uniform(0, 0.02))
-    if both:
-        os.kill(own, signal.SIGKILL)
-    os.kill(guard, signal.SIGKILL)
-    os.waitpid(guard, 0)
-    os.waitpid(own, 0)
-    failed = keeper.restore_left_over(folder) if both else ()
-    left = list(folder.glob("*.changes"))
-    return not failed and not left and all(path.read_text() == text for path, text in before.items())
-
-
 def kills(count: int) -> list[str]:
     """The goal that kills miss."""
     rng = random.Random(1)
-    with tempfile.TemporaryDirectory() as folder:
-        restored = sum(one_kill(Path(folder), rng, number % 2 == 0) for number in range(count))
-    print(f"kills: {restored} of {count} restored everything")
-    return [] if restored == count else ["everything restored after every kill"]
+    restored: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as one:
+        levers = levers_of(one)
+        for number in range(count):
+            victims = get_args(Victims)[number % len(get_args(Victims))]
+            restored[victims] = restored.get(victims, 0) + is_restored_after_a_kill(one, levers, rng, victims)
+    shown = ", ".join(f"{number} of the {victims}" for victims, number in restored.items())
+    print(f"kills: after {sum(restored.values())} of {count} everything was as before ({shown})")
+    return [] if sum(restored.values()) == count else ["everything restored after every kill"]
 
 
 def run_stencil(words: Sequence[str], threads: str) -> tuple[float, float]:

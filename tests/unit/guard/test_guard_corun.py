@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,8 @@ import pytest
 from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
 from elbowroom.guard.keeper import Keeper, keeping
 from elbowroom.guard.lever import GuardedProgram, LeverAccess
-from elbowroom.guard.levers.corun import NEIGHBOURS, Corun
+from elbowroom.guard.levers.corun import Corun
+from elbowroom.guard.neighbours import NEIGHBOURS
 
 PATIENCE = 30
 
@@ -106,3 +109,73 @@ def test_a_neighbour_that_has_ended_makes_the_lever_missing(keeper: Keeper) -> N
 def test_without_neighbours_the_lever_is_missing(neighbours: tuple[str, ...], sentence: str) -> None:
     program = GuardedProgram(words=("app",), libraries={}, env={NEIGHBOURS: ",".join(neighbours)})
     assert sentence in str(Corun().missing(program))
+
+
+def limited_tree(root: Path, process: int, *others: int) -> Path:
+    """A root whose cgroup v2 has the processes in one group; its cpu.max."""
+    group = root / "sys/fs/cgroup/batch"
+    group.mkdir(parents=True)
+    (group / "cgroup.procs").write_text("".join(f"{one}\n" for one in (process, *others)))
+    (group / "cpu.max").write_text("max 100000\n")
+    (root / "proc" / str(process)).mkdir(parents=True)
+    (root / "proc" / str(process) / "cgroup").write_text("0::/batch\n")
+    return group / "cpu.max"
+
+
+def test_the_control_group_of_a_neighbour_is_limited_while_messages_move(
+    neighbour: int, keeper: Keeper, tmp_path: Path
+) -> None:
+    limit = limited_tree(tmp_path / "root", neighbour)
+    lever, access = Corun(tmp_path / "root"), access_of(FakeBoard(), keeper, neighbour)
+    reading = lever.calibrate("quota", access)
+    assert reading.works, reading
+    assert limit.read_text() == "max 100000\n"
+    lever.act("quota", True, access)
+    quota, period = limit.read_text().split()
+    assert int(quota) / int(period) == pytest.approx(0.2 * (os.cpu_count() or 1))
+    lever.act("quota", False, access)
+    assert limit.read_text() == "max 100000\n"
+
+
+def test_a_quota_that_does_not_hold_is_not_used(
+    neighbour: int, keeper: Keeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = limited_tree(tmp_path / "root", neighbour)
+    most = 0.2 * (os.cpu_count() or 1)
+    monkeypatch.setattr("elbowroom.guard.levers.corun._cores_in_use", lambda access: most + 0.1)
+    reading = Corun(tmp_path / "root").calibrate("quota", access_of(FakeBoard(), keeper, neighbour))
+    assert not reading.works, reading
+    assert limit.read_text() == "max 100000\n"
+
+
+def test_a_control_group_with_other_processes_is_left_alone(
+    neighbour: int, keeper: Keeper, tmp_path: Path
+) -> None:
+    limit = limited_tree(tmp_path / "root", neighbour, os.getpid())
+    reading = Corun(tmp_path / "root").calibrate("quota", access_of(FakeBoard(), keeper, neighbour))
+    assert not reading.works
+    assert f"also has process {os.getpid()}" in reading.got
+    assert limit.read_text() == "max 100000\n"
+
+
+def test_a_real_control_group_limits_a_neighbour_that_computes(keeper: Keeper) -> None:
+    group = Path(f"/sys/fs/cgroup/cpu/elbowroom-test-{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"control groups of version 1 cannot be made here: {error.strerror}")
+    try:
+        process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            (group / "cgroup.procs").write_text(str(process.pid))
+            reading = Corun().calibrate("quota", access_of(FakeBoard(), keeper, process.pid))
+            assert reading.works, reading
+            assert int((group / "cpu.cfs_quota_us").read_text()) == -1
+        finally:
+            process.kill()
+            process.wait()
+    finally:
+        until = time.monotonic() + PATIENCE
+        while group.exists() and time.monotonic() < until:
+            with contextlib.suppress(OSError):  # the kernel still ends the process
+                group.rmdir()

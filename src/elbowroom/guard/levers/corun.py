@@ -1,163 +1,197 @@
-"""The lever `corun`: neighbour jobs yield while large messages of the guarded job move.
-
-The neighbours are the processes of ELBOW_GUARD_NEIGHBOURS. A thread of the guard watches the board and acts
-on its edges: at HIGH bytes of sends in flight, and once they have been LOW or less for QUIET seconds.
-"""
+"""The lever `corun`: neighbours get less of the processors while large messages of the job move."""
 
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from elbowroom.errors import MachineError
-from elbowroom.guard.board import Board
 from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
-from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
+from elbowroom.guard.lever import GuardedProgram, LeverAccess, LeverReading
+from elbowroom.guard.neighbours import (
+    NEIGHBOURS,
+    NeighbourLever,
+    named_neighbours,
+    neighbour_threads,
+    why_no_neighbour,
+)
 
-NEIGHBOURS = "ELBOW_GUARD_NEIGHBOURS"
-HIGH = 1 << 20
-LOW = 1 << 18
-QUIET = 0.005
-PERIOD = 0.001
+QUOTA = 0.2
+"""The share of the node's cores that neighbours keep under `quota`."""
+PERIOD = 10_000
+"""Of a quota of cgroup v2, us: short, so that it holds within a burst of messages."""
+WINDOW = 0.3
+"""Seconds over which the processor time under a quota is measured."""
+TOLERANCE = 0.05
+"""Cores by which it may be above the quota: the kernel counts in ticks of 10 ms."""
 _NORMAL = (os.SCHED_OTHER, os.SCHED_BATCH, os.SCHED_IDLE)
 
 
-class EdgeWatch:
-    """Calls `act(True)` once much is in flight, and `act(False)` once it is over, also at the end."""
+class CpuLimit(NamedTuple):
+    """The file that limits the processor time of a control group, and its contents under `quota` and now."""
 
-    def __init__(self, board: Board, act: Callable[[bool], None]) -> None:
-        """Starts to watch. `act` may raise MachineError, which `end` raises again; then nothing acts more."""
-        self._board = board
-        self._act = act
-        self._over = threading.Event()
-        self._error: MachineError | None = None
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        """Stops, with everything as before."""
-        self._over.set()
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-
-    def _watch(self) -> None:
-        try:
-            self._follow()
-        except MachineError as error:
-            self._error = error
-
-    def _follow(self) -> None:
-        above, low_since = False, 0.0
-        while not self._over.wait(PERIOD):
-            flight, now = sum(rank.out for rank in self._board.ranks()), time.monotonic()
-            low_since = now if flight > LOW else low_since
-            if not above and flight >= HIGH:
-                above = True
-                self._act(True)
-            elif above and now - low_since >= QUIET:
-                above = False
-                self._act(False)
-        if above:
-            self._act(False)
+    file: Path
+    limited: str
+    before: str
 
 
-class Corun(Lever):
+class Corun(NeighbourLever):
     """Neighbours yield: `idle`: they get the processor time that nobody else wants; `away`: they leave the
-    cores of the ranks.
+    cores of the ranks; `quota`: their control group gets QUOTA of the cores.
     """
 
     name = "corun"
     number = 4
-    inside = False
 
-    def __init__(self) -> None:
-        """Acts on nothing yet."""
-        self._watch: EdgeWatch | None = None
+    def __init__(self, root: Path = Path("/")) -> None:
+        """Acts on nothing yet. `root`: where /proc and /sys of control groups are, for tests."""
+        super().__init__()
+        self._root = root
         self._before: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self._limit: CpuLimit | None = None
 
     def missing(self, program: GuardedProgram) -> str | None:
-        """Where nobody names neighbours, or they are another user's."""
-        words = program.env.get(NEIGHBOURS, "").replace(",", " ").split()
-        if not words:
-            return f"no neighbour is named; set {NEIGHBOURS} to the numbers of its processes"
-        for word in words:
+        """Where no neighbours are named, or they are another user's."""
+        if (reason := why_no_neighbour(program)) is not None:
+            return reason
+        for word in named_neighbours(program):
             try:
                 policy = os.sched_getscheduler(int(word))
                 if policy not in _NORMAL:
                     return f"{NEIGHBOURS}: {word}: has a real-time policy, which is left alone"
                 os.sched_setscheduler(int(word), policy, os.sched_param(0))  # whether that is allowed
-            except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or "is not the number of a process"
-                return f"{NEIGHBOURS}: {word}: {reason}"
+            except OSError as error:
+                return f"{NEIGHBOURS}: {word}: {error.strerror}"
         return None
 
     def settings(self, program: GuardedProgram) -> tuple[str, ...]:
-        """Both."""
-        return ("idle", "away")
-
-    def set(self, setting: str, access: LeverAccess) -> None:
-        """From now on, at each edge of the board."""
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.end()
-        if setting != AS_IT_IS:
-            self._watch = EdgeWatch(access.board, lambda above: self._act(setting, above, access))
+        """All three; calibration drops those that do not hold here."""
+        return ("idle", "away", "quota")
 
     def read(self, access: LeverAccess) -> str:
         """What holds for all threads of the neighbours at this moment."""
-        threads = _threads(access.program)
-        if threads and all(os.sched_getscheduler(thread) == os.SCHED_IDLE for thread in threads):
-            return "idle"
-        cores = _cores_of_ranks(access)
-        if threads and not any(cores & os.sched_getaffinity(thread) for thread in threads):
+        limit = self._limit
+        if limit is not None and limit.file.read_text().strip() == limit.limited:
+            return "quota"
+        threads, cores = neighbour_threads(access.program), _cores_of_ranks(access)
+        if cores and not any(cores & os.sched_getaffinity(thread) for thread in threads):
             return "away"
-        return AS_IT_IS
+        idle = all(os.sched_getscheduler(thread) == os.SCHED_IDLE for thread in threads)
+        return "idle" if idle else AS_IT_IS
 
     def calibrate(self, setting: str, access: LeverAccess) -> LeverReading:
         """Acts once, whatever is in flight, looks at all threads, and says how long acting took."""
         begin = time.monotonic()
         try:
-            self._act(setting, True, access)
+            self.act(setting, True, access)
             took = time.monotonic() - begin
             got = self.read(access)
+            used = _cores_in_use(access) if setting == "quota" else 0.0
         except MachineError as error:
             return LeverReading(setting=setting, requested=setting, got=error.sentence(), works=False)
         finally:
-            self._act(setting, False, access)
+            self.act(setting, False, access)
         works = got == setting or setting == PLACEBO
-        count = len(_threads(access.program))
-        got = f"{got} in {count} threads after {took * 1e3:.1f} ms"
+        got = f"{got} in {len(neighbour_threads(access.program))} threads after {took * 1e3:.1f} ms"
+        if setting == "quota":
+            most = QUOTA * (os.cpu_count() or 1)
+            requested = f"quota: {most:.2f} cores"
+            works = works and used <= most + TOLERANCE
+            return LeverReading(
+                setting=setting, requested=requested, got=f"{got}: {used:.2f} cores", works=works
+            )
         return LeverReading(setting=setting, requested=setting, got=got, works=works)
 
-    def _act(self, setting: str, above: bool, access: LeverAccess) -> None:
+    def act(self, setting: str, above: bool, access: LeverAccess) -> None:
+        """Policies, cores or the limit of all neighbours."""
+        if setting == "quota":
+            self._limit_group(above, access)
+        elif setting == "away":
+            self._move_away(above, access)
+        else:
+            for thread in neighbour_threads(access.program):
+                policy = self._as_before(thread)[0]
+                access.keeper.schedule(thread, os.SCHED_IDLE if above and setting == "idle" else policy)
+
+    def _limit_group(self, above: bool, access: LeverAccess) -> None:
+        if above and self._limit is None:
+            self._limit = self._find_limit(access.program)
+        if self._limit is not None:
+            access.keeper.write(self._limit.file, self._limit.limited if above else self._limit.before)
+
+    def _move_away(self, above: bool, access: LeverAccess) -> None:
         free = tuple(sorted(os.sched_getaffinity(0) - _cores_of_ranks(access)))
-        if setting == "away" and above and not free:
-            raise MachineError("no core is left beside those of the ranks", field="corun", value=setting)
-        for thread in _threads(access.program):
-            policy, cores = self._before.setdefault(
-                thread, (os.sched_getscheduler(thread), tuple(sorted(os.sched_getaffinity(thread))))
+        if above and not free:
+            raise MachineError("no core is left beside those of the ranks", field="corun", value="away")
+        for thread in neighbour_threads(access.program):
+            access.keeper.move(thread, free if above else self._as_before(thread)[1])
+
+    def _as_before(self, thread: int) -> tuple[int, tuple[int, ...]]:
+        """The policy and the cores of a thread when it was seen first."""
+        return self._before.setdefault(
+            thread, (os.sched_getscheduler(thread), tuple(sorted(os.sched_getaffinity(thread))))
+        )
+
+    def _find_limit(self, program: GuardedProgram) -> CpuLimit:
+        """That of the neighbours' control group, which has no other processes. MachineError without one."""
+        groups = {group for word in named_neighbours(program) for group in self._groups(word)}
+        if len(groups) != 1:
+            raise MachineError(
+                "the neighbours are not in a control group of their own with a limit of processor time",
+                field="corun",
+                value="quota",
+                hint="start them by `systemd-run --scope`, or as a job of the batch system",
             )
-            if setting == "away":
-                access.keeper.move(thread, free if above else cores)
-            else:
-                idle = above and setting != PLACEBO
-                access.keeper.schedule(thread, os.SCHED_IDLE if idle else policy)
+        (group,) = groups
+        others = {word for file in group.rglob("cgroup.procs") for word in file.read_text().split()}
+        if others := others - set(named_neighbours(program)):
+            raise MachineError(
+                f"the group also has process {min(others, key=int)}, which is not named in {NEIGHBOURS}",
+                field="corun",
+                value=str(group),
+            )
+        cores = QUOTA * (os.cpu_count() or 1)
+        if (file := group / "cpu.max").exists():
+            return CpuLimit(file, f"{round(cores * PERIOD)} {PERIOD}", file.read_text())
+        file = group / "cpu.cfs_quota_us"
+        period = int((group / "cpu.cfs_period_us").read_text())
+        return CpuLimit(file, str(round(cores * period)), file.read_text())
+
+    def _groups(self, process: str) -> set[Path]:
+        """The groups of a process that can limit it, but the root, of cgroup v2 or v1."""
+        try:
+            lines = (self._root / "proc" / process / "cgroup").read_text().splitlines()
+        except OSError:
+            return set()
+        mounts = self._root / "sys/fs/cgroup"
+        places = []
+        for line in lines:
+            _, controllers, path = line.split(":", 2)
+            if controllers in ("", "cpu", "cpu,cpuacct") and path != "/":
+                places.append(mounts / controllers / path.lstrip("/"))
+        return {
+            place for place in places if (place / "cpu.max").exists() or (place / "cpu.cfs_quota_us").exists()
+        }
 
 
-def _threads(program: GuardedProgram) -> tuple[int, ...]:
-    """Of all neighbours that are still there. MachineError where none is."""
-    threads: list[int] = []
-    for word in program.env.get(NEIGHBOURS, "").replace(",", " ").split():
-        folder = Path("/proc") / word / "task"
-        if folder.is_dir():
-            threads += [int(path.name) for path in folder.iterdir()]
-    if not threads:
-        raise MachineError("no neighbour is left", field=NEIGHBOURS, value=program.env.get(NEIGHBOURS, ""))
-    return tuple(threads)
+def _cores_in_use(access: LeverAccess) -> float:
+    """By all threads of the neighbours together, over WINDOW."""
+    before, begin = _processor_seconds(access), time.monotonic()
+    time.sleep(WINDOW)
+    return (_processor_seconds(access) - before) / (time.monotonic() - begin)
+
+
+def _processor_seconds(access: LeverAccess) -> float:
+    ticks = 0
+    for thread in neighbour_threads(access.program):
+        try:
+            words = Path(f"/proc/{thread}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += int(words[11]) + int(words[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _cores_of_ranks(access: LeverAccess) -> set[int]:
