@@ -1,16 +1,17 @@
 """What a guard decides and costs: a virtual runtime, a stencil of this machine, and kills at random moments.
 
-    python benchmarks/guard.py [--graphs 200] [--kills 1000] [--pairs 7]
+    python benchmarks/guard.py [--graphs 200] [--programs 1000] [--kills 1000] [--pairs 7]
 
 Virtual: task graphs of a runtime on 18 machines, the published ones and the same with every number moved
 (tests/virtual_runtime.py); the settings say how many workers have memory-bound tasks while messages move.
-Stencil: benchmarks/guard_stencil.c, whose best number of threads differs by phase, alone, with --observe,
-guarded and at its best, in turns. Kills: guards whose levers act on a neighbour (tests/guard_kills.py).
-Exit code 1 where a goal is missed.
+Errors: experiments on simulated programs without a gain, and with one. Stencil: benchmarks/guard_stencil.c,
+whose best number of threads differs by phase, alone, with --observe, guarded and at its best, in turns. Kills:
+guards whose levers act on a neighbour (tests/guard_kills.py). Exit code 1 where a goal is missed.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
@@ -30,14 +31,13 @@ ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
 
 from elbowroom.guard.decision import Decision  # noqa: E402
-from elbowroom.guard.experiment import AS_IT_IS  # noqa: E402
+from elbowroom.guard.experiment import AS_IT_IS, NOTHING, PLACEBO, OnlineExperiment  # noqa: E402
 from elbowroom.launch.mpi import find_mpi  # noqa: E402
 from elbowroom.models import published  # noqa: E402
 from elbowroom.stats.signed_ranks import pseudo_median, rank_interval  # noqa: E402
 from guard_kills import Victims, is_restored_after_a_kill, levers_of, world  # noqa: E402
 from virtual_runtime import StepGraph, decide, noisy, rates_of, step_seconds  # noqa: E402
 
-NOTHING = 0.005
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -96,6 +96,32 @@ def virtual(graphs: int, steps: int, noise: float) -> list[str]:
         *(["off where nothing gains in 95 %"] if off < 0.95 * nothing else []),
         *(["a loss above 1 % in 1 % at most"] if lost > 0.01 * graphs else []),
     ]
+
+
+def errors(programs: int, rounds: int) -> list[str]:
+    """The goals of the experiment's errors that are missed, over all looks, in simulated programs whose steps
+    drift and have heavy tails: a claim where nothing gains, and `off` where an arm gains 3 %.
+    """
+    missed = []
+    for noise, arms in itertools.product((0.01, 0.05), (1, 3)):
+        names = [f"a{number}" for number in range(arms)]
+        claimed = wrong = 0
+        for seed in range(programs):
+            for gain in (0.0, 0.03):
+                experiment = OnlineExperiment([*names, PLACEBO], seed=seed)
+                step = noisy({AS_IT_IS: 1.0, "a0": 1 - gain}, noise, seed)
+                for _ in range(rounds):
+                    experiment.add_round({arm: step(arm) for arm in experiment.order()})
+                    if experiment.is_decided:
+                        break
+                claimed += not gain and experiment.verdict == "pays"
+                wrong += bool(gain) and experiment.verdict == "off"
+        print(
+            f"errors: noise {noise:.0%}, arms {arms}: claimed without a gain {claimed / programs:.1%}, "
+            f"off with a gain of 3 % {wrong / programs:.1%}"
+        )
+        missed += [goal for goal, count in (("a claim", claimed), ("off", wrong)) if count > 0.05 * programs]
+    return [f"{goal} by mistake in 5 % at most" for goal in dict.fromkeys(missed)]
 
 
 def kills(count: int) -> list[str]:
@@ -181,10 +207,12 @@ def stencil(pairs: int, steps: int, rows: int, loops: int, ranks: int) -> list[s
 def main() -> int:
     """All three."""
     sizes = "--stencil-steps 20 --rows 64 --loops 9"
-    parser = Command(__doc__, smoke=f"--graphs 4 --steps 60 --kills 4 --pairs 1 {sizes}")
+    parser = Command(__doc__, smoke=f"--graphs 4 --steps 60 --programs 4 --rounds 9 --kills 4 --pairs 1 {sizes}")
     parser.add_argument("--graphs", type=int, default=200)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--noise", type=float, default=0.01)
+    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--stencil-steps", type=int, default=300)
@@ -193,6 +221,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=1)
     options = parser.parse_args()
     missed = virtual(options.graphs, options.steps, options.noise) if options.graphs else []
+    missed += errors(options.programs, options.rounds) if options.programs else []
     missed += kills(options.kills) if options.kills else []
     if options.pairs:
         missed += stencil(options.pairs, options.stencil_steps, options.rows, options.loops, options.ranks)

@@ -12,9 +12,10 @@ Behaviour = Literal["exact", "leaks", "bursts", "per core", "reverts", "ignores"
 
 
 class Limiter(msgspec.Struct, frozen=True, kw_only=True):
-    """What a group gets of the bandwidth that it wants, B/s: MB=P limits it to P percent of `peak`. `leak`:
-    times what it asks for; `every`-th windows are without a limit where it bursts; `cores` that share no limit;
-    `seconds` after which it is taken back.
+    """What a group gets of the bandwidth that it wants, B/s: MB=P limits it to P percent of `peak`.
+
+    `leak`: times what it asks for; `every`-th windows are without a limit where it bursts; `cores` that share
+    no limit; `seconds` after which it is taken back.
     """
 
     behaviour: Behaviour

@@ -105,7 +105,8 @@ void act_on_threads() {
   }
   read_own_threads();
   if (steps->table == kPlaceboTable) {
-    set_threads(threads_now());
+    set_threads(steps->own_threads);  // not what is in effect: an arm before may have set that
+    steps->set = 0;
     return;
   }
   int wanted = 0;

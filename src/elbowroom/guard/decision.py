@@ -1,8 +1,9 @@
 """What a guard does next: which arm the next block of steps has, from what the steps before it took.
 
 First the search for numbers of threads, where that lever is used, then rounds of the experiment (as it is,
-placebo, each setting), and once a setting pays, steps under it with a round from time to time. Pure: no
-clock, no program.
+placebo, each setting), and once a setting pays, steps under it with a round from time to time. Where steps
+become much longer or shorter for good, the program is in another phase, and all begins again. Pure: no clock,
+no program.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from elbowroom.guard.experiment import AS_IT_IS, HARM, PLACEBO, OnlineExperiment, Verdict
+from elbowroom.guard.experiment import AS_IT_IS, ERROR, HARM, PLACEBO, OnlineExperiment, Verdict
 from elbowroom.guard.thread_search import StepObservation, ThreadSearch
 from elbowroom.stats.interval import Interval
 
-BLOCK_SECONDS = 0.02
-"""A block of steps takes at least this long."""
+BLOCK_SECONDS = 0.002
+"""A block of steps takes at least this long: much longer than levers inside the ranks take to act."""
 BUDGET = 0.005
 """The share of the program's time that experiments may cost, after the first steps."""
 ALLOWANCE = 4
@@ -28,6 +29,10 @@ BETWEEN_ROUNDS = 12
 RECENT = 8
 """Rounds by which a setting that was kept is seen to harm: all but one of them."""
 RECENT_STEPS = 15
+CHANGED = 1.3
+"""Where all of RECENT_STEPS take this much longer, or shorter, than before, the program is in another phase."""
+FIRST_PHASE = 0.8
+"""The share of the error that the first phase of a program has; the j-th one has 1 / (j (j - 1)) of the rest."""
 
 THREADS_LEVER = 0
 THREADS_ARM = "threads=by phase"
@@ -90,6 +95,12 @@ class Decision:
         self._sizes: dict[int, int] = {}
         self._kept = 0
         self._recent: deque[float] = deque(maxlen=RECENT)
+        self._has_threads = False
+        self._watched = AS_IT_IS
+        self._usual: float | None = None
+        self._latest: deque[float] = deque(maxlen=RECENT_STEPS)
+        self._earlier_phase: OnlineExperiment | None = None
+        self.phases = 1
         if threads is not None:
             self._add_threads(threads)
         if self.search is None:
@@ -97,9 +108,9 @@ class Decision:
 
     @property
     def verdict(self) -> Verdict:
-        """What is known so far."""
-        if self.experiment is not None:
-            return self.experiment.verdict
+        """What is known so far: of the latest phase of the program, else of one before."""
+        if self._telling is not None:
+            return self._telling.verdict
         return "off" if self.search is not None and self.search.is_done else "cannot say"
 
     @property
@@ -107,16 +118,17 @@ class Decision:
         """That of the setting that pays, else of the one that comes nearest to it; None before the first
         look.
         """
-        if self.experiment is None:
+        telling = self._telling
+        if telling is None:
             return None
-        best = self.experiment.best
-        known = [one.gain for one in self.experiment.results if one.arm != PLACEBO and one.gain is not None]
+        best = telling.best
+        known = [one.gain for one in telling.results if one.arm != PLACEBO and one.gain is not None]
         return best.gain if best is not None else max(known, key=lambda gain: gain.value, default=None)
 
     @property
     def placebo(self) -> Interval | None:
         """What the placebo gained."""
-        return None if self.experiment is None else self.experiment.placebo
+        return None if self._telling is None else self._telling.placebo
 
     @property
     def chosen(self) -> str:
@@ -130,6 +142,12 @@ class Decision:
         if self.experiment is None:
             return self.search is not None and self.search.is_done
         return self.experiment.is_decided and not self._pending
+
+    @property
+    def _telling(self) -> OnlineExperiment | None:
+        """The experiment that the verdict is of."""
+        now, before = self.experiment, self._earlier_phase
+        return before if before is not None and (now is None or now.verdict == "cannot say") else now
 
     def next_block(self) -> Block:
         """What runs next. A block that awaits nothing may be planned before the ones before it have run."""
@@ -163,6 +181,7 @@ class Decision:
             self._open[block.round][block.arm] = seconds
             if len(self._open[block.round]) == self._sizes[block.round]:
                 self._close_round(self._open.pop(block.round), self.experiment)
+        self._watch_phase(block.arm, steps)
 
     def give_up(self, arm: str, why: str) -> None:
         """An arm whose lever does not act any more."""
@@ -194,14 +213,59 @@ class Decision:
         self._begin_experiment()
 
     def _add_threads(self, threads: Mapping[int, int]) -> None:
-        number = max(arm.number for name, arm in self.arms.items() if not name.startswith("trial")) + 1
+        there = self.arms.get(THREADS_ARM)
+        settings = [arm.number for name, arm in self.arms.items() if not name.startswith("trial")]
+        number = max(settings) + 1 if there is None else there.number
+        self._has_threads = True
         self.arms[THREADS_ARM] = ArmSettings(number, {THREADS_LEVER: _FINAL_TABLE}, _FINAL_TABLE, threads)
 
     def _begin_experiment(self) -> None:
-        arms = [arm for arm in self.arms if arm != AS_IT_IS and not arm.startswith("trial")]
+        without = {AS_IT_IS} if self._has_threads else {AS_IT_IS, THREADS_ARM}
+        arms = [arm for arm in self.arms if arm not in without and not arm.startswith("trial")]
         if arms == [PLACEBO] and self.search is not None:
             return
-        self.experiment = OnlineExperiment(arms, seed=self._seed, earlier=self._earlier)
+        share = FIRST_PHASE if self.phases == 1 else (1 - FIRST_PHASE) / (self.phases * (self.phases - 1))
+        self.experiment = OnlineExperiment(
+            arms, seed=self._seed + self.phases, error=share * ERROR, earlier=self._earlier
+        )
+        self._earlier = None
+
+    def _watch_phase(self, arm: str, steps: Sequence[StepObservation]) -> None:
+        """Whether steps under the arm that is kept are still as long as they were when that was decided."""
+        if not self.is_settled or arm != self.chosen:
+            return
+        if arm != self._watched:
+            self._watched, self._usual = arm, None
+            self._latest.clear()
+        self._latest.extend(step.seconds for step in steps)
+        if len(self._latest) < RECENT_STEPS:
+            return
+        if self._usual is None:
+            self._usual = median(self._latest)
+            self._latest.clear()
+        elif min(self._latest) > CHANGED * self._usual or max(self._latest) < self._usual / CHANGED:
+            self._begin_phase()
+
+    def _begin_phase(self) -> None:
+        """Nothing of what was found holds any more."""
+        self.notes.append("the steps of the program changed: the levers were tested again")
+        self.phases += 1
+        if self._telling is not None and self._telling.verdict != "cannot say":
+            self._earlier_phase = self._telling
+        self._usual = None
+        self._latest.clear()
+        self._base.clear()
+        self._recent.clear()
+        self._pending.clear()
+        self._open.clear()
+        self.experiment = None
+        self._watched = AS_IT_IS
+        if self.search is None:
+            self._begin_experiment()
+        else:
+            self._has_threads = False
+            self.search = ThreadSearch(self.search.counts, self.search.own)
+            self._searching = True
 
     def _next_of_experiment(self) -> Block:
         experiment = self.experiment

@@ -6,8 +6,11 @@ gain is their pseudo-median with the interval of signed ranks (stats/signed_rank
 symmetric noise and needs no variance.
 
 Someone who looks after each round sees an effect sooner or later where there is none. So the experiment looks
-only after LOOKS rounds, and the k-th look may err with a chance of ERROR / (k (k + 1)): all looks together
-err with ERROR at most, however long the program runs. Arms share it (Bonferroni).
+only after `looks`, and the k-th look may err with a chance of ERROR / (k (k + 1)): all looks together err
+with ERROR at most, however long the program runs, and half of it is for the first look, at which large
+effects are seen. That holds for each end of the interval by itself. The low end says that a setting pays:
+acting arms share the error (Bonferroni). The high end says that an arm is useless: the verdict `off` needs it of all
+arms, and is wrong only where that of the best one is (an intersection-union test), so they need not share.
 """
 
 from __future__ import annotations
@@ -26,11 +29,9 @@ Verdict = Literal["pays", "off", "cannot say"]
 
 ERROR = 0.05
 """The chance that any look of an experiment claims what is not there."""
-FIRST_LOOK = 8
-"""Rounds before the first look: signed ranks of fewer cannot reach its error for two arms."""
 GROWTH = 1.4
-"""From a look to the next one. Each look costs confidence, so there are few: 11 within 300 rounds."""
-NOTHING = 0.005
+"""From a look to the next one. Each look costs confidence, so there are few: 11 within 200 rounds."""
+NOTHING = 0.01
 """A gain below this is not worth a lever: an arm that cannot gain more is given up."""
 AS_IT_IS = "off"
 """The arm without acting."""
@@ -44,19 +45,24 @@ gain, never time.
 """
 
 
-def looks(rounds: int) -> tuple[int, ...]:
-    """The numbers of rounds, up to `rounds`, after which an experiment looks."""
+def first_look(arms: int = 1, error: float = ERROR) -> int:
+    """Rounds before the first look: all signs alike of fewer are not rarer than its error."""
+    return math.ceil(-math.log2(error_of_look(1, arms, error)))
+
+
+def looks(rounds: int, arms: int = 1, error: float = ERROR) -> tuple[int, ...]:
+    """The numbers of rounds, up to `rounds`, after which an experiment with so many acting arms looks."""
     result: list[int] = []
-    at = FIRST_LOOK
+    at = first_look(arms, error)
     while at <= rounds:
         result.append(at)
         at = max(at + 1, math.ceil(at * GROWTH))
     return tuple(result)
 
 
-def confidence_of_look(number: int, arms: int = 1, error: float = ERROR) -> float:
-    """The confidence of the interval at the look `number` (from 1) for one of `arms`."""
-    return 1 - error / (number * (number + 1) * arms)
+def error_of_look(number: int, arms: int = 1, error: float = ERROR) -> float:
+    """The chance that an end of the interval errs at the look `number` (from 1) for one of `arms`."""
+    return error / (number * (number + 1) * arms)
 
 
 class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +114,8 @@ class OnlineExperiment:
         self._generator = np.random.default_rng(seed)
         self._logs: dict[str, list[float]] = {arm: [] for arm in arms}
         self._results = {arm: ArmResult(arm=arm, gain=None, rounds=0) for arm in arms}
+        self._sharing = max(len(self._acting()), 1)
+        self._first_look = first_look(self._sharing, error)
         for arm, logs in (earlier or {}).items():
             for log in logs if arm in self._logs else ():
                 self._logs[arm].append(log)
@@ -185,7 +193,7 @@ class OnlineExperiment:
 
     def _look(self, arm: str) -> None:
         rounds = len(self._logs[arm])
-        if HARM_ROUNDS <= rounds < FIRST_LOOK:
+        if HARM_ROUNDS <= rounds < self._first_look:
             worst = sorted(self._logs[arm])[-1 if rounds == HARM_ROUNDS else -2]
             if arm != PLACEBO and worst < -HARM:
                 values = np.array(self._logs[arm])
@@ -196,14 +204,16 @@ class OnlineExperiment:
                 self._harmful.add(arm)
                 self.give_up(arm)
             return
-        if rounds not in (done := looks(rounds)):
+        if rounds not in (done := looks(rounds, self._sharing, self._error)):
             return
         values = np.array(self._logs[arm])
-        ends = rank_interval(values, confidence_of_look(len(done), len(self.arms), self._error))
-        if ends is None:
-            return
-        low, middle, high = (-math.expm1(-log) for log in (ends[0], pseudo_median(values), ends[1]))
-        gain = Interval(value=middle, low=low, high=high)
-        self._results[arm] = ArmResult(arm=arm, gain=gain, rounds=rounds)
+        ends = []
+        for sharing in (self._sharing if arm != PLACEBO else 1, 1):
+            error = error_of_look(len(done), sharing, self._error)
+            ends.append(rank_interval(values, 1 - 2 * error) or (-math.inf, math.inf))
+        low, middle, high = (-math.expm1(-log) for log in (ends[0][0], pseudo_median(values), ends[1][1]))
+        self._results[arm] = ArmResult(
+            arm=arm, gain=Interval(value=middle, low=low, high=high), rounds=rounds
+        )
         if self._results[arm].is_useless and arm != PLACEBO:
             self.give_up(arm)

@@ -29,8 +29,11 @@ from elbowroom.guard.recognition import FEWEST_CALLS, find_anchor
 from elbowroom.guard.step_file import CALLS, OTHERS, StepFile
 from elbowroom.guard.thread_search import StepObservation
 
-QUICK, SLOW = 0.02, 0.2
-"""Seconds between two looks: while something is to be found, and when all is decided."""
+EARLY, QUICK, SLOW = 0.004, 0.02, 0.2
+"""Seconds between two looks: in the first EARLY_STEPS, while something is to be found, and when all is
+decided.
+"""
+EARLY_STEPS = 100
 OUTSIDE_BLOCK = 0.5
 """A block takes at least this long where a lever is outside of the ranks, s."""
 MOST_CALLS = 4 * CALLS
@@ -137,8 +140,16 @@ class Steering:
                 self._leave_alone(f"the guard stopped: {sentence}")
             if stopped:
                 return
-            busy = self.decision is not None and not self.decision.is_settled
-            interval = QUICK if busy or not self._ready else SLOW
+            interval = self._interval()
+
+    def _interval(self) -> float:
+        """To the next look: each step more until its outcome is known costs a step until the decision."""
+        if not self._ready:
+            return QUICK
+        if self.decision is None or self.decision.is_settled:
+            return SLOW
+        step = self.seconds / max(self.steps, 1)
+        return min(max(EARLY, step), QUICK) if self.steps < EARLY_STEPS else QUICK
 
     def look(self) -> None:
         """Takes what happened since the last look, and plans on."""
@@ -299,7 +310,7 @@ class Steering:
             return
         current = self._files[self._paths()[0]].step_count + 1
         step = self.seconds / max(self.steps, 1)
-        ahead = 2 + (math.ceil(2.5 * QUICK / step) if step > 0 else 0)
+        ahead = 2 + (math.ceil(2.5 * min(self._interval(), QUICK) / step) if step > 0 else 0)
         if not self._planned:
             self._next = max(self._next, current + 1)
         arms: list[int] = []

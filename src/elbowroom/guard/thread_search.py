@@ -1,23 +1,32 @@
 """Which number of threads suits each phase of a step: trials that cost little where they lose.
 
 In a step under trial each phase has one of the numbers that are left for it, and steps as the program is run
-between trials. A number that made its phase much slower is not tried again, so a phase that needs all cores
-costs one slow step. The choice is loose: the experiment judges it (experiment.py).
+between trials. Each trial is compared with the latest of those, so that what changes slowly is on both. A
+number that made its phase much slower is not tried again, so a phase that needs all cores costs one or two slow
+steps. Trials of a number go on until they agree, or there are MOST of them. The choice is loose: the
+experiment judges it (experiment.py).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
+import numpy as np
+
+from elbowroom.stats.signed_ranks import pseudo_median
+
 BASE_STEPS = 3
-"""Steps as the program is before the first trial."""
-TRIALS = 4
-"""Of each number in each phase."""
+"""Steps as the program is before the first trial, and those that a trial is compared with."""
+FEWEST, MOST = 4, 9
+"""Trials of each number in each phase."""
 MUCH_SLOWER = 1.15
-"""A number whose first trial took this much longer is not tried again."""
+"""A number whose first two trials took this much longer is not tried again ..."""
+TWICE = 1.75
+"""... and one whose first trial did so either."""
 LEAST_SHARE = 0.02
 """Phases with less of a step are left as they are."""
 WORTH = 0.98
@@ -42,43 +51,38 @@ class ThreadSearch:
         """Counts from the nearest to `own` on, which itself is no trial."""
         self.own = own
         self.counts = tuple(sorted({*counts} - {own}, key=lambda count: (abs(count - own), count)))
-        self._base: dict[int, list[float]] = defaultdict(list)
-        self._tried: dict[tuple[int, int], list[float]] = defaultdict(list)
+        self._base: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=BASE_STEPS))
+        self._shares: dict[int, float] = {}
+        self._ratios: dict[tuple[int, int], list[float]] = defaultdict(list)
         self._planned: dict[tuple[int, int], int] = defaultdict(int)
         self._dropped: set[tuple[int, int]] = set()
-        self._steps: list[float] = []
+        self._base_steps = 0
         self._got: dict[int, int] = {}
 
     @property
     def phases(self) -> tuple[int, ...]:
         """The phases that matter."""
-        if len(self._steps) < BASE_STEPS:
+        if self._base_steps < BASE_STEPS:
             return ()
-        step = median(self._steps)
-        return tuple(
-            phase for phase, seconds in sorted(self._base.items()) if median(seconds) >= LEAST_SHARE * step
-        )
+        return tuple(phase for phase, share in sorted(self._shares.items()) if share >= LEAST_SHARE)
 
     @property
     def is_done(self) -> bool:
         """Whether no trial is left, planned or outstanding."""
-        return len(self._steps) >= BASE_STEPS and all(
-            len(self._tried[place]) >= TRIALS for place in self._left()
-        )
+        return self._base_steps >= BASE_STEPS and all(self._is_known(place) for place in self._left())
 
     @property
     def best(self) -> dict[int, int]:
         """The chosen number of each phase; not of those that are best as they are."""
         chosen: dict[int, int] = {}
         for phase in self.phases:
-            own = median(self._base[phase])
-            times = {
-                count: median(self._tried[phase, count])
+            ratios = {
+                count: pseudo_median(np.array(self._ratios[phase, count]))
                 for count in self.counts
-                if self._tried[phase, count] and (phase, count) not in self._dropped
+                if self._ratios[phase, count] and (phase, count) not in self._dropped
             }
-            count = min(times, key=lambda one: times[one], default=0)
-            if count and times[count] < WORTH * own:
+            count = min(ratios, key=lambda one: ratios[one], default=0)
+            if count and ratios[count] < math.log(WORTH):
                 chosen[phase] = count
         return chosen
 
@@ -90,14 +94,14 @@ class ThreadSearch:
     def next_trial(self) -> dict[int, int] | None:
         """The numbers of the next trial, by phase; None while the outcome of others is awaited."""
         table: dict[int, int] = {}
-        left = self._left()
+        left = [place for place in self._left() if not self._is_known(place)]
         for phase in {phase: None for phase, _ in left}:
             counts = [count for other, count in left if other == phase]
             # The first trial of a number may be very slow: its outcome comes before the second one.
-            if any(self._planned[phase, count] and not self._tried[phase, count] for count in counts):
+            if any(self._planned[phase, count] and not self._ratios[phase, count] for count in counts):
                 continue
             count = min(counts, key=lambda one: self._planned[phase, one])
-            if self._planned[phase, count] < TRIALS:
+            if self._planned[phase, count] < max(FEWEST, len(self._ratios[phase, count]) + 1):
                 table[phase] = count
         for phase, count in table.items():
             self._planned[phase, count] += 1
@@ -106,27 +110,36 @@ class ThreadSearch:
     def forget_plans(self) -> None:
         """Trials that were planned and did not run may be planned again."""
         for place in list(self._planned):
-            self._planned[place] = len(self._tried[place])
+            self._planned[place] = len(self._ratios[place])
 
     def add(self, step: StepObservation) -> None:
         """A step as the program is, or under a trial."""
         tried = {phase: count for phase, count in step.threads.items() if count}
-        if not tried:
-            self._steps.append(step.seconds)
+        self._base_steps += not tried
         for phase, seconds in step.phases.items():
             if phase in tried:
                 self._add_trial(phase, tried[phase], seconds, step.got.get(phase, 0))
             elif not tried and seconds > 0:
                 self._base[phase].append(seconds)
+                self._shares[phase] = median(self._base[phase]) / step.seconds
 
     def _add_trial(self, phase: int, count: int, seconds: float, got: int) -> None:
         place = phase, count
-        self._tried[place].append(seconds)
         if got and got != count:
             self._got[phase] = got
             self._dropped.add(place)
-        if self._base[phase] and median(self._tried[place]) > MUCH_SLOWER * median(self._base[phase]):
+        if not self._base[phase] or seconds <= 0:
+            return
+        ratios = self._ratios[place]
+        ratios.append(math.log(seconds / median(self._base[phase])))
+        if min(ratios) > math.log(TWICE if len(ratios) == 1 else MUCH_SLOWER):
             self._dropped.add(place)
+
+    def _is_known(self, place: tuple[int, int]) -> bool:
+        """Whether its trials agree, or are enough."""
+        ratios = self._ratios[place]
+        shorter = sum(ratio < math.log(WORTH) for ratio in ratios)
+        return len(ratios) >= MOST or (len(ratios) >= FEWEST and shorter in (0, len(ratios)))
 
     def _left(self) -> list[tuple[int, int]]:
         return [

@@ -77,10 +77,53 @@ def test_a_setting_that_pays_and_later_harms_is_switched_off() -> None:
     steps = noisy(base, 0.01, 3)
     decide(decision, steps, 200)
     assert decision.chosen == "x=1"
-    base["x=1"] = 1.2
+    base["x=1"] = 1.03
     decide(decision, steps, 600)
     assert decision.chosen == AS_IT_IS
     assert any("does not pay any more" in note for note in decision.notes)
+
+
+def test_where_the_steps_of_the_program_change_the_levers_are_tested_again() -> None:
+    base = {AS_IT_IS: 1.0, PLACEBO: 1.0, "x=1": 0.8}
+    decision = Decision({"x=1": {1: 2}}, {1: 1}, seed=3)
+    steps = noisy(base, 0.01, 3)
+    decide(decision, steps, 100)
+    assert (decision.chosen, decision.phases) == ("x=1", 1)
+    base.update({AS_IT_IS: 3.0, PLACEBO: 3.0, "x=1": 2.0})
+    decide(decision, steps, 200)
+    assert (decision.chosen, decision.phases) == ("x=1", 2)
+    assert decision.gain is not None
+    assert decision.gain.low < 1 / 3 < decision.gain.high
+    assert "the steps of the program changed: the levers were tested again" in decision.notes
+
+
+def test_numbers_of_threads_are_searched_again_where_the_steps_change() -> None:
+    times = dict(BEST)
+    decision = Decision({}, {}, search=ThreadSearch([1, 2], 2), seed=1)
+    run_phases(decision, times, 100)
+    assert decision.arms[THREADS_ARM].threads == {1: 1}
+    times.update({(0, 1): 0.002, (0, 2): 0.030, (1, 1): 0.030, (1, 2): 0.015})
+    run_phases(decision, times, 200)
+    assert decision.arms[THREADS_ARM].threads == {0: 1}
+    assert decision.chosen == THREADS_ARM
+
+
+def test_noise_alone_makes_no_new_phase() -> None:
+    decision = Decision({"x=1": {1: 2}}, {1: 1}, seed=3)
+    decide(decision, noisy({AS_IT_IS: 1.0, PLACEBO: 1.0, "x=1": 0.8}, 0.03, 3), 3000)
+    assert decision.phases == 1
+
+
+def test_one_interrupted_trial_drops_no_number_of_threads() -> None:
+    search = ThreadSearch([1, 2], 2)
+    for _ in range(3):
+        search.add(StepObservation(1.0, {0: 1.0}, {}, {}))
+    for seconds in (1.6, 0.7, 0.7, 1.6, 0.7, 0.7, 0.7, 0.7, 0.7):
+        assert search.next_trial() == {0: 1}
+        search.add(StepObservation(seconds, {0: seconds}, {0: 1}, {0: 1}))
+        search.add(StepObservation(1.0, {0: 1.0}, {}, {}))
+    assert search.is_done
+    assert search.best == {0: 1}
 
 
 def test_experiments_cost_no_more_than_the_budget() -> None:
@@ -94,7 +137,7 @@ def test_experiments_cost_no_more_than_the_budget() -> None:
 def test_a_run_that_resumes_begins_with_the_rounds_of_the_one_before() -> None:
     base = {AS_IT_IS: 1.0, PLACEBO: 1.0, "x=1": 0.9}
     first = Decision({"x=1": {1: 2}}, {1: 1}, seed=5)
-    decide(first, noisy(base, 0.01, 5), 20)
+    decide(first, noisy(base, 0.01, 5), 14)
     assert first.verdict == "cannot say"
     assert first.experiment is not None
     second = Decision({"x=1": {1: 2}}, {1: 1}, seed=6, earlier=first.experiment.logs)

@@ -9,10 +9,10 @@ import pytest
 
 from elbowroom.guard.experiment import (
     AS_IT_IS,
-    FIRST_LOOK,
     PLACEBO,
     OnlineExperiment,
-    confidence_of_look,
+    error_of_look,
+    first_look,
     looks,
 )
 
@@ -61,7 +61,7 @@ def test_a_lever_that_costs_time_is_off_early() -> None:
     experiment = OnlineExperiment(["hold"], seed=1)
     rounds = run(experiment, {"hold": -0.2}, 100, 1)
     assert experiment.verdict == "off"
-    assert rounds <= FIRST_LOOK
+    assert rounds <= first_look()
 
 
 def test_the_better_of_two_settings_that_pay_is_chosen() -> None:
@@ -77,7 +77,7 @@ def test_the_better_of_two_settings_that_pay_is_chosen() -> None:
 def test_every_round_has_each_arm_that_is_left_once_in_an_order_that_changes() -> None:
     experiment = OnlineExperiment(["a", "b"], seed=3)
     orders = set()
-    for _ in range(FIRST_LOOK - 1):
+    for _ in range(first_look() - 1):
         order = experiment.order()
         experiment.add_round(dict.fromkeys(order, STEP))
         assert sorted(order) == ["a", "b", AS_IT_IS]
@@ -98,13 +98,13 @@ def test_a_placebo_decides_nothing_and_where_it_pays_nothing_does() -> None:
 
 def test_rounds_of_earlier_runs_count() -> None:
     first = OnlineExperiment(["a"], seed=5)
-    for _ in range(FIRST_LOOK - 1):
+    for _ in range(first_look() - 1):
         first.add_round({AS_IT_IS: STEP, "a": STEP / 2})
     assert first.verdict == "cannot say"
     second = OnlineExperiment(["a"], seed=6, earlier=first.logs)
     second.add_round({AS_IT_IS: STEP, "a": STEP / 2})
     (result,) = second.results
-    assert (second.verdict, result.rounds) == ("pays", FIRST_LOOK)
+    assert (second.verdict, result.rounds) == ("pays", first_look())
 
 
 def test_an_arm_whose_lever_is_gone_gets_no_blocks_and_does_not_pay() -> None:
@@ -116,9 +116,32 @@ def test_an_arm_whose_lever_is_gone_gets_no_blocks_and_does_not_pay() -> None:
 
 
 def test_all_looks_together_err_no_more_than_one_would() -> None:
-    errors = [1 - confidence_of_look(number) for number in range(1, 400)]
+    errors = [error_of_look(number) for number in range(1, 400)]
     assert 0.049 < sum(errors) <= 0.05
-    assert looks(30) == (8, 12, 17, 24)
+    assert looks(30) == (6, 9, 13, 19, 27)
+
+
+@pytest.mark.parametrize("arms", range(1, 9))
+def test_the_first_look_is_where_signed_ranks_can_have_its_error(arms: int) -> None:
+    rounds = first_look(arms)
+    assert 0.5**rounds <= error_of_look(1, arms) < 0.5 ** (rounds - 1)
+
+
+def test_a_large_gain_is_seen_at_the_first_look() -> None:
+    experiment = OnlineExperiment(["a", PLACEBO], seed=1)
+    assert run(experiment, {"a": 0.3}, 60, 1, noise=0.01) == first_look()
+
+
+def test_settings_that_do_nothing_are_off_and_one_that_pays_is_not() -> None:
+    off = []
+    for seed in range(40):
+        still = OnlineExperiment(["a", "b"], seed=seed)
+        run(still, {}, 200, seed, noise=0.01)
+        gains = OnlineExperiment(["a", "b"], seed=seed)
+        run(gains, {"b": 0.03}, 200, seed, noise=0.01)
+        off += [(still.verdict, gains.verdict)]
+    assert sum(one == "off" for one, _ in off) >= 36
+    assert sum(one == "off" for _, one in off) <= 2
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf])
