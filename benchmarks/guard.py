@@ -5,8 +5,8 @@
 Virtual: task graphs of a runtime on 18 machines, the published ones and the same with every number moved
 (tests/virtual_runtime.py); the settings say how many workers have memory-bound tasks while messages move.
 Errors: experiments on simulated programs without a gain, and with one. Stencil: benchmarks/guard_stencil.c,
-whose best number of threads differs by phase, alone, with --observe, guarded and at its best, in turns. Kills:
-guards whose levers act on a neighbour (tests/guard_kills.py). Exit code 1 where a goal is missed.
+whose best number of threads differs by phase, alone, with --observe, guarded and at its best, in turns.
+Kills: guards whose levers act on a neighbour (tests/guard_kills.py). Exit code 1 where a goal is missed.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ from elbowroom.stats.signed_ranks import pseudo_median, rank_interval  # noqa: E
 from guard_kills import Victims, is_restored_after_a_kill, levers_of, world  # noqa: E402
 from virtual_runtime import StepGraph, decide, noisy, rates_of, step_seconds  # noqa: E402
 
+GAIN = 0.03
+"""Half of the graphs gain at least this, where DRAWS of them have one that does; the others less."""
+DRAWS = 40
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -72,10 +75,14 @@ def virtual(graphs: int, steps: int, noise: float) -> list[str]:
         truth = truth_of(*places[seed % len(places)])
         workers = truth.shape.cores_first_socket - 1
         rates = rates_of(truth, workers)
-        graph = random_graph(rng, workers, rates, gains=bool(rng.random() < 0.6))
         settings = sorted({0, workers // 4, workers // 2})
-        base = {f"hold={hold}": step_seconds(graph, rates, workers, hold) for hold in settings}
-        base[AS_IT_IS] = base["placebo"] = step_seconds(graph, rates, workers, None)
+        gains = bool(rng.random() < 0.5)
+        for _ in range(DRAWS):
+            graph = random_graph(rng, workers, rates, gains)
+            base = {f"hold={hold}": step_seconds(graph, rates, workers, hold) for hold in settings}
+            base[AS_IT_IS] = base[PLACEBO] = step_seconds(graph, rates, workers, None)
+            if (min(base.values()) < (1 - GAIN) * base[AS_IT_IS]) == gains:
+                break
         acting = {f"hold={hold}": {1: 2 + at} for at, hold in enumerate(settings)}
         decision = Decision(acting, {1: 1}, seed=seed, block_seconds=0.0)
         _, counts = decide(decision, noisy(base, noise, seed), steps)
@@ -207,7 +214,9 @@ def stencil(pairs: int, steps: int, rows: int, loops: int, ranks: int) -> list[s
 def main() -> int:
     """All three."""
     sizes = "--stencil-steps 20 --rows 64 --loops 9"
-    parser = Command(__doc__, smoke=f"--graphs 4 --steps 60 --programs 4 --rounds 9 --kills 4 --pairs 1 {sizes}")
+    parser = Command(
+        __doc__, smoke=f"--graphs 4 --steps 60 --programs 4 --rounds 9 --kills 4 --pairs 1 {sizes}"
+    )
     parser.add_argument("--graphs", type=int, default=200)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--noise", type=float, default=0.01)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "pmpi/guard/progress.hpp"
 #include "pmpi/guard/step_file.hpp"
 #include "pmpi/guard/threads.hpp"
 
@@ -232,6 +233,7 @@ void leave_call(int) {
     begin_step(now);
   }
   steps->call_begin = 0;
+  follow_progress_setting(steps->board);
   begin_phase(steps->site, now);
 }
 
@@ -245,6 +247,7 @@ void mark_step() {
     const std::uint64_t now = elbow_guard_now();
     end_phase(now);
     begin_step(now);
+    follow_progress_setting(steps->board);
     begin_phase(kMarkSite, now);
   }
 }

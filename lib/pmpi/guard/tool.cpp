@@ -12,6 +12,7 @@
 #include "elbowroom/guard.h"
 #include "guard/publishing.hpp"
 #include "pmpi/books.hpp"
+#include "pmpi/guard/progress.hpp"
 #include "pmpi/guard/steps.hpp"
 #include "pmpi/hooks.hpp"
 
@@ -97,7 +98,10 @@ void leave_board() {
 const bool tool_matches = false;
 const bool tool_times = true;
 
-bool tool_starting() { return false; }
+bool tool_starting() {
+  note_own_threads();
+  return false;
+}
 
 bool tool_started(const Place& place) {
   const char* const path = std::getenv("ELBOW_GUARD");
@@ -117,6 +121,7 @@ bool tool_started(const Place& place) {
       !start_steps(std::string(path) + ".steps-" + std::to_string(getpid()), place.rank, board, why)) {
     std::fprintf(stderr, "elbowroom: the steps of this process are not guarded: %s\n", why.c_str());
   }
+  find_progress();
   pthread_atfork(nullptr, nullptr, forget_in_child);
   return true;
 }

@@ -30,9 +30,9 @@ RECENT = 8
 """Rounds by which a setting that was kept is seen to harm: all but one of them."""
 RECENT_STEPS = 15
 CHANGED = 1.3
-"""Where all of RECENT_STEPS take this much longer, or shorter, than before, the program is in another phase."""
+"""Where all of RECENT_STEPS take this much longer, or shorter, than before, the program has changed."""
 FIRST_PHASE = 0.8
-"""The share of the error that the first phase of a program has; the j-th one has 1 / (j (j - 1)) of the rest."""
+"""The share of the error that its first phase has; the j-th one has 1 / (j (j - 1)) of the rest."""
 
 THREADS_LEVER = 0
 THREADS_ARM = "threads=by phase"

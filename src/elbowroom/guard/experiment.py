@@ -9,8 +9,9 @@ Someone who looks after each round sees an effect sooner or later where there is
 only after `looks`, and the k-th look may err with a chance of ERROR / (k (k + 1)): all looks together err
 with ERROR at most, however long the program runs, and half of it is for the first look, at which large
 effects are seen. That holds for each end of the interval by itself. The low end says that a setting pays:
-acting arms share the error (Bonferroni). The high end says that an arm is useless: the verdict `off` needs it of all
-arms, and is wrong only where that of the best one is (an intersection-union test), so they need not share.
+acting arms share the error (Bonferroni). The high end says that an arm is useless: the verdict `off` needs it
+of all arms, and is wrong only where that of the best one is (an intersection-union test), so they need not
+share.
 """
 
 from __future__ import annotations

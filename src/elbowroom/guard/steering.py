@@ -239,7 +239,11 @@ class Steering:
             except ElbowroomError as error:
                 self.notes.append(f"{lever.name}: not used: {error.sentence()}")
                 return
-        self.running.append(RunningLever(lever, tuple(readings)))
+        if any(one.works for one in readings):
+            self.running.append(RunningLever(lever, tuple(readings)))
+        else:
+            shown = dict.fromkeys(f"{one.setting}: {one.got}" for one in readings)
+            self.notes.append(f"{lever.name}: not used: {'; '.join(shown)}")
 
     def _complete_steps(self) -> Iterator[StepOfRanks]:
         """The steps of the first rank that all ranks have completed, in their order."""

@@ -2,8 +2,8 @@
 
 In a step under trial each phase has one of the numbers that are left for it, and steps as the program is run
 between trials. Each trial is compared with the latest of those, so that what changes slowly is on both. A
-number that made its phase much slower is not tried again, so a phase that needs all cores costs one or two slow
-steps. Trials of a number go on until they agree, or there are MOST of them. The choice is loose: the
+number that made its phase much slower is not tried again, so a phase that needs all cores costs one or two
+slow steps. Trials of a number go on until they agree, or there are MOST of them. The choice is loose: the
 experiment judges it (experiment.py).
 """
 

@@ -122,7 +122,7 @@ class Resctrl(NeighbourLever):
         return next((name for name, one in self._chosen.items() if numbers == {one}), AS_IT_IS)
 
     def calibrate(self, setting: str, access: LeverAccess) -> LeverReading:
-        """Tries numbers from the largest on, until what the neighbours get is what was asked, all the time."""
+        """Tries numbers from the largest on, until what the neighbours get is what was asked."""
         if setting == PLACEBO:
             return LeverReading(setting=setting, requested=setting, got=setting, works=True)
         group = self._known_group(access.program)
