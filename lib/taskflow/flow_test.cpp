@@ -1,14 +1,17 @@
 // The C interface in one process: order, executors, the window and errors. Several processes: tests/mpi/test_factorizations.py.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "broadcast/test_loopback.hpp"
+#include "elbowroom/guard.h"
 #include "elbowroom/taskflow.h"
 
 namespace {
@@ -95,6 +98,51 @@ TEST_CASE("Of tasks that are ready, those of higher priority run first") {
   }
   REQUIRE(elbow_taskflow_wait(flow.flow) == 0);
   CHECK(order == std::vector<int>{3, 2, 1});
+}
+
+extern "C" {
+std::string* kernels = nullptr;
+__attribute__((visibility("default"))) void flow_test_copy(void* const*, const void*) { *kernels += 'm'; }
+__attribute__((visibility("default"))) void flow_test_compute(void* const*, const void*) { *kernels += 'c'; }
+}
+
+TEST_CASE("Under a guard that holds memory-bound tasks, others run first while messages move") {
+  const std::string path = "/dev/shm/elbow-guard-flow-" + std::to_string(getpid());
+  setenv("ELBOW_GUARD", path.c_str(), 1);
+  setenv("ELBOW_GUARD_MEMORY_BOUND", "flow_test_copy", 1);
+  elbow_guard* const board = elbow_guard_make(path.c_str(), 2);
+  elbow_guard_rank* const rank = elbow_guard_join(board, 0, 0);
+  const elbow_taskflow_executor at_once = {sizeof at_once, nullptr,
+                                           [](void*, int, void (*body)(void*), void* argument) {
+                                             body(argument);
+                                             return 0;
+                                           }};
+  for (const elbow_taskflow_executor* const executor :
+       {static_cast<const elbow_taskflow_executor*>(nullptr), &at_once}) {
+    for (const bool moves : {false, true}) {
+      elbow_taskflow_settings settings = defaults();
+      settings.executor = executor;
+      Flow flow(settings);
+      std::string ran;
+      kernels = &ran;
+      int values[2] = {};
+      elbow_guard_set(board, 2, 3);
+      REQUIRE(elbow_taskflow_progress(flow.flow) == 0);
+      if (moves) elbow_guard_begin(rank, ELBOW_GUARD_OUT, 64 << 20);
+      const elbow_taskflow_use first[] = {{flow.add(values[0]), ELBOW_TASKFLOW_WRITE}};
+      const elbow_taskflow_use second[] = {{flow.add(values[1]), ELBOW_TASKFLOW_WRITE}};
+      REQUIRE(elbow_taskflow_submit(flow.flow, flow_test_copy, nullptr, 0, first, 1, 5, 0) == 0);
+      REQUIRE(elbow_taskflow_submit(flow.flow, flow_test_compute, nullptr, 0, second, 1, 0, 0) == 0);
+      REQUIRE(elbow_taskflow_wait(flow.flow) == 0);
+      CHECK(ran == (moves ? "cm" : "mc"));
+      if (moves) elbow_guard_end(rank, ELBOW_GUARD_OUT, 64 << 20);
+    }
+  }
+  elbow_guard_leave(rank);
+  elbow_guard_close(board);
+  unlink(path.c_str());
+  unsetenv("ELBOW_GUARD");
+  unsetenv("ELBOW_GUARD_MEMORY_BOUND");
 }
 
 TEST_CASE("An executor's threads run the tasks, and the flow waits for them") {

@@ -17,6 +17,7 @@
 
 #include "c_interface.hpp"
 #include "graph.hpp"
+#include "restraint.hpp"
 
 namespace {
 
@@ -93,8 +94,12 @@ struct elbow_taskflow final : Actions {
   void run(Task& task) override {
     if (executor.run == nullptr) {
       ready.push({task.priority, ++count, &task});
-      return;
+    } else if (!restraint.keep(task)) {
+      hand_over(task);
     }
+  }
+
+  void hand_over(Task& task) {
     auto* const handed = new Running{this, &task};
     ++running;
     if (executor.run(executor.state, task.priority, compute, handed) == 0) return;
@@ -106,7 +111,7 @@ struct elbow_taskflow final : Actions {
   static void compute(void* argument) {
     const Running own = *static_cast<Running*>(argument);
     delete static_cast<Running*>(argument);
-    own.task->kernel(own.task->buffers.data(), own.task->argument.data());
+    own.flow->restraint.run(*own.task);
     const std::lock_guard lock(own.flow->mutex);
     own.flow->over.push_back(own.task);
     own.flow->task_over.notify_one();
@@ -143,12 +148,26 @@ struct elbow_taskflow final : Actions {
     for (Task* const task : finished) graph->finish(*task);
     any = any || !finished.empty();
     finished.clear();
-    if (ready.empty()) return any;
-    Task& task = *ready.top().task;
-    ready.pop();
-    task.kernel(task.buffers.data(), task.argument.data());
-    graph->finish(task);
+    restraint.look();
+    Task* const task = next();
+    if (task == nullptr) return any;
+    if (executor.run != nullptr) {
+      hand_over(*task);
+    } else {
+      restraint.run(*task);
+      graph->finish(*task);
+    }
     return true;
+  }
+
+  // Of those that are to start here: a guard may let some wait. NULL: none.
+  Task* next() {
+    while (!ready.empty()) {
+      Task& task = *ready.top().task;
+      ready.pop();
+      if (!restraint.keep(task)) return &task;
+    }
+    return restraint.release(running == 0);
   }
 
   // Lets others have the core while nothing can be done: at first for a moment, later until a task is over, or for a little
@@ -247,6 +266,7 @@ struct elbow_taskflow final : Actions {
   std::string tree;
   elbow_taskflow_executor executor{};
   Memory memory;
+  Restraint restraint;
   std::optional<Graph> graph;
   std::priority_queue<Ready> ready;
   std::uint64_t count = 0;
