@@ -29,13 +29,15 @@ class InsideLever(Lever):
         if value // REFUSAL in self.refusals:
             return f"n/a: {self.refusals[value // REFUSAL]}"
         words = (AS_IT_IS, PLACEBO, *self.settings(program))
-        return words[value] if value < len(words) else f"number {value}"
+        setting = value % REFUSAL
+        return words[setting] if setting < len(words) else f"number {setting}"
 
     def read(self, access: LeverAccess) -> str:
         """What was seen last."""
-        return self.word(self._seen(access), access.program)
+        return self.word(self.seen(access), access.program)
 
-    def _seen(self, access: LeverAccess) -> int:
+    def seen(self, access: LeverAccess) -> int:
+        """What the ranks wrote last: the number of the setting, and more times REFUSAL."""
         return access.board.setting(SETTINGS - 1 - self.number)
 
     def calibrate(self, setting: str, access: LeverAccess) -> LeverReading:
@@ -44,7 +46,7 @@ class InsideLever(Lever):
         try:
             self.set(setting, access)
             value = self.value(setting, access.program)
-            while self._seen(access) % REFUSAL != value and time.monotonic() < begin + LATEST:
+            while self.seen(access) % REFUSAL != value and time.monotonic() < begin + LATEST:
                 time.sleep(_NAP)
             there = self.read(access)
         finally:
