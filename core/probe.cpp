@@ -5,12 +5,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstddef>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/clock.hpp"
 #include "caches/question.hpp"
+#include "exchange/cluster.hpp"
 #include "exchange/job.hpp"
 #include "exchange/leader.hpp"
 #include "machine/machine.hpp"
@@ -25,7 +28,9 @@ namespace {
 
 using namespace elbowroom;
 
-int measure(int argc, char** argv, const std::string& threads, const std::string& trace) {
+// Runs `lead` on rank 0, with the lines of requests, and `follow` on the others.
+int serve(int argc, char** argv, const std::string& threads, const std::function<void(const Job&, LineSource&)>& lead,
+          const std::function<void(const Job&)>& follow) {
   // The topology is read before MPI starts: some MPI libraries narrow the cpuset of the process, or bring a libhwloc of
   // their own.
   Machine::here();
@@ -33,24 +38,46 @@ int measure(int argc, char** argv, const std::string& threads, const std::string
   std::signal(SIGPIPE, SIG_IGN);  // nobody reads any more: seen by the stream, ends in order
   const Job job(&argc, &argv, threads);
   try {
-    if (!trace.empty()) {
-      start_tracing(trace, job.rank(), job.size(), job.common_number());
-      trace_thread("communication");
-    }
     if (job.rank() == 0) {
       const pid_t asker = grandparent();
       LineSource requests(STDIN_FILENO, [asker] { return grandparent() != asker; });
-      Leader(job).serve(requests, std::cout);
+      lead(job, requests);
     } else {
       follow(job);
     }
-    stop_tracing();
   } catch (const std::exception& error) {
     // The other ranks wait for this one in the middle of something: nothing but the end of the job helps them.
     std::cerr << fmt::format("probe: rank {}: {}", job.rank(), error.what()) << std::endl;
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   return 0;
+}
+
+int measure(int argc, char** argv, const std::string& threads, const std::string& trace) {
+  const auto traced = [&trace](const Job& job, const auto& part) {
+    if (!trace.empty()) {
+      start_tracing(trace, job.rank(), job.size(), job.common_number());
+      trace_thread("communication");
+    }
+    part();
+    stop_tracing();
+  };
+  return serve(
+      argc, argv, threads,
+      [&](const Job& job, LineSource& requests) { traced(job, [&] { Leader(job).serve(requests, std::cout); }); },
+      [&](const Job& job) { traced(job, [&] { follow(job); }); });
+}
+
+// parse_size() refuses 0, which stands for the default.
+std::size_t triad_bytes(const std::string& text) {
+  return text == "0" ? 0 : static_cast<std::size_t>(parse_size("working-set", text));
+}
+
+int measure_cluster(int argc, char** argv, std::size_t working_set) {
+  return serve(
+      argc, argv, "funneled",
+      [=](const Job& job, LineSource& requests) { lead_cluster(job, working_set, requests, std::cout); },
+      [=](const Job& job) { follow_cluster(job, working_set); });
 }
 
 struct KernelOptions {
@@ -186,6 +213,11 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   std::string trace;
   measuring->add_option("--trace", trace, "folder for a trace of all threads");
+  auto* cluster =
+      app.add_subcommand("cluster", "answers requests on stdin about all nodes; start it as one MPI rank on each");
+  std::string working_set = "0";
+  cluster->add_option("--working-set", working_set, "bytes of TRIAD's arrays on a node, as 1GiB; 0: four caches")
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -203,6 +235,7 @@ int main(int argc, char** argv) {
            : kernel->parsed()     ? run_kernel(options)
            : missing->parsed()    ? print(misses(miss_options))
            : measuring->parsed()  ? measure(argc, argv, threads, trace)
+           : cluster->parsed()    ? measure_cluster(argc, argv, triad_bytes(working_set))
                                   : 2;
   } catch (const RequestError& error) {
     std::cerr << fmt::format("probe: {} '{}': {}; {}\n", error.field, error.value, error.what(), error.hint);
