@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,8 +26,12 @@ case $1 in
 {cases}
 esac
 shift
+if test -n "$group"; then echo $$ > "$group/cgroup.procs"; fi
 exec ip netns exec "$space" unshare --uts {clocks} sh -c "hostname $name; $*"
 """
+
+
+CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
 
 
 class NoHostsError(Exception):
@@ -37,11 +41,12 @@ class NoHostsError(Exception):
 class LinkedHosts:
     """The namespaces, how to start a command on the first host, and what each sent over its link."""
 
-    def __init__(self, folder: Path, names: str) -> None:
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self.names = names
         self.addresses = {name: f"10.231.7.{place}" for place, name in enumerate(names, start=1)}
         self._hub = f"elbow{os.getpid()}hub"
         self._agent = folder / "agent"
+        self._groups: dict[str, Path] = {}
 
     def build(self, *, clocks_apart: bool = False) -> None:
         """Makes the namespaces; raises CalledProcessError where this is not allowed. `clocks_apart`: the
@@ -59,10 +64,30 @@ class LinkedHosts:
             run("ip", "-n", space, "address", "add", f"{self.addresses[name]}/24", "dev", link)
             run("ip", "-n", space, "link", "set", "lo", "up")
             run("ip", "-n", space, "link", "set", link, "up")
-        cases = [f"{self.addresses[name]}) space={self._space(name)} name={name} ;;" for name in self.names]
-        clocks = "-T --monotonic 100000 --boottime 100000" if clocks_apart else ""
-        self._agent.write_text(AGENT.format(cases="\n".join(cases), clocks=clocks), encoding="ascii")
+        self._clocks = "-T --monotonic 100000 --boottime 100000" if clocks_apart else ""
+        self._write_agent()
+
+    def _write_agent(self) -> None:
+        cases = [
+            f"{self.addresses[name]}) space={self._space(name)} name={name} group={self._groups.get(name, '')} ;;"
+            for name in self.names
+        ]
+        self._agent.write_text(AGENT.format(cases="\n".join(cases), clocks=self._clocks), encoding="ascii")
         self._agent.chmod(0o755)
+
+    def throttle(self, name: str, share: float) -> None:
+        """What is started on a host from now on gets at most this share of a core, by the controller of groups;
+        NoHostsError where there is none.
+        """
+        group = CPU_GROUPS / self._space(name)
+        try:
+            group.mkdir()
+            self._groups[name] = group
+            (group / "cpu.cfs_period_us").write_text("20000")
+            (group / "cpu.cfs_quota_us").write_text(f"{round(20000 * share)}")
+        except OSError as error:
+            raise NoHostsError(f"no group with a limit of processor time here: {error}") from error
+        self._write_agent()
 
     def remove(self) -> None:
         """Ends what still runs in the namespaces and removes them, and with them the links."""
@@ -71,16 +96,26 @@ class LinkedHosts:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
             subprocess.run(["ip", "netns", "delete", space], capture_output=True, check=False)
+        for group in self._groups.values():
+            with contextlib.suppress(OSError):
+                group.rmdir()
 
     def link(self, name: str) -> str:
         """The name of a host's link, on both of its ends."""
         return f"e{os.getpid()}{name}"
 
-    def limit(self, name: str, megabits: int) -> None:
+    def limit(self, name: str, megabits: float, burst: str = "128kb") -> None:
         """A token bucket at both ends of a host's link."""
         for space in (self._space(name), self._hub):
             run("tc", "-n", space, "qdisc", "replace", "dev", self.link(name), "root",
-                "tbf", "rate", f"{megabits}mbit", "burst", "128kb", "latency", "50ms")  # fmt: skip
+                "tbf", "rate", f"{megabits}mbit", "burst", burst, "latency", "50ms")  # fmt: skip
+
+    def kill(self, name: str) -> None:
+        """Ends all that runs on a host and takes its link away, as a loss of power does."""
+        for pid in _output("ip", "netns", "pids", self._space(name)).split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        run("ip", "netns", "delete", self._space(name))
 
     def sent(self, name: str) -> int:
         """Bytes that a host has sent over its link since it exists."""
@@ -100,8 +135,8 @@ class LinkedHosts:
 
 
 @contextlib.contextmanager
-def linked_hosts(folder: Path, names: str, *, clocks_apart: bool = False) -> Iterator[LinkedHosts]:
-    """Hosts of these names of one letter; NoHostsError where there can be none."""
+def linked_hosts(folder: Path, names: Sequence[str], *, clocks_apart: bool = False) -> Iterator[LinkedHosts]:
+    """Hosts of these short names; NoHostsError where there can be none."""
     if os.geteuid() != 0:
         raise NoHostsError("network namespaces need root")
     for tool in ("ip", "unshare", "hostname"):

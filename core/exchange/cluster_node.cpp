@@ -117,7 +117,7 @@ json ClusterNode::facts() {
 
 json ClusterNode::quantities() {
   return {{"alone", {"memory", "memory-latency", "core", "cache", "message-rate", "slow-moments"}},
-          {"pair", {"latency", "bandwidth", "bandwidth-both", "latency-beside", "bandwidth-beside", "memory-beside"}},
+          {"pairs", {"latency", "bandwidth", "bandwidth-both", "latency-beside", "bandwidth-beside", "memory-beside"}},
           {"train", {"late"}}};
 }
 

@@ -27,6 +27,7 @@ TASKS = {
         "advise": "verbs.model_file",
         "diagnose": "verbs.diagnosis",
         "accept": "verbs.accept",
+        "accept_history": "verbs.accept_history",
         "show_profile": "verbs.profile",
         "trace_overlap": "verbs.trace_overlap",
         "import_curves": "verbs.import_files",

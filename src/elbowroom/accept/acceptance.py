@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -10,7 +10,14 @@ import numpy as np
 from scipy.special import bdtrc
 
 from elbowroom.accept.causes import FactTable, NamedCause, cause_text, name_cause
-from elbowroom.accept.document import AcceptanceDocument, NodeClass, SiteChange, SiteLevel, Suspect
+from elbowroom.accept.document import (
+    AcceptanceDocument,
+    MissingNode,
+    NodeClass,
+    SiteChange,
+    SiteLevel,
+    Suspect,
+)
 from elbowroom.accept.judgement import (
     ALPHA,
     FittedSite,
@@ -204,15 +211,38 @@ def compare_site(document: AcceptanceDocument, baseline: AcceptanceDocument, nam
     )
 
 
+def with_missing(
+    document: AcceptanceDocument, lost: Mapping[str, str], notes: Sequence[str]
+) -> AcceptanceDocument:
+    """The document with what could not be measured: nodes by name with the reason, which must not be accepted
+    either.
+    """
+    document = msgspec.structs.replace(document, notes=(*document.notes, *notes))
+    if not lost:
+        return document
+    missing = tuple(MissingNode(name=name, why=why) for name, why in sorted(lost.items()))
+    names = sorted({*lost, *(one.name for one in document.suspects if one.node is not None)})
+    text = f"{plural(len(missing), 'node')} could not be measured to the end: {fold(list(lost))}"
+    return msgspec.structs.replace(
+        document,
+        missing=missing,
+        verdict=f"{document.verdict} {text}.",
+        exit_code=SUSPECTS,
+        nodelist=fold(names),
+        drain=_drain(document.suspects, names, bool(missing)),
+    )
+
+
 FOREIGN = 3.0
 """Factor between two medians beyond which they are not of one site."""
 
 
-def _drain(suspects: Sequence[Suspect], names: Sequence[str]) -> str:
+def _drain(suspects: Sequence[Suspect], names: Sequence[str], missing: bool = False) -> str:
     """The command that takes suspects out of use; never run."""
     if not names:
         return ""
     causes = sorted({one.cause for one in suspects if one.node is not None})
+    causes += ["not reachable"] if missing else []
     return f'scontrol update NodeName={fold(names)} State=DRAIN Reason="elbowroom: {", ".join(causes)}"'
 
 
@@ -315,7 +345,9 @@ def _classes(fitted: FittedSite, table: FactTable) -> tuple[list[NodeClass], dic
             members = np.flatnonzero(model.labels == label)
             loss = as_share(model.quantity, float(model.centres[label] - model.centres[numbers[0]]))
             fact = table.explains([int(one) for one in best], [int(one) for one in members])
-            suspect = bool(site.facts) and fact not in HARDWARE
+            alike = _half(site, members, model, numbers[0], fact)
+            sure = sum(one.score >= SURE for one in alike) > len(members) / 2
+            suspect = bool(site.facts) and fact not in HARDWARE and sure
             folded = fold([site.nodes[int(node)] for node in members])
             classes.append(
                 NodeClass(
@@ -325,11 +357,11 @@ def _classes(fitted: FittedSite, table: FactTable) -> tuple[list[NodeClass], dic
                     loss=loss,
                     fact=fact,
                     suspect=suspect,
-                    text=_class_text(len(members), site.count, loss, fact, bool(site.facts)),
+                    text=_class_text(len(members), site.count, loss, fact, bool(site.facts), sure),
                 )
             )
             if suspect:
-                for one in _half(site, members, model, numbers[0], fact):
+                for one in alike:
                     halves.setdefault(one.node or 0, one)
     return classes, halves
 
@@ -340,12 +372,18 @@ HARDWARE = ("architecture", "processor", "memory", "nic")
 """Facts that make a class of nodes a kind of its own: it is another machine, not a worse one."""
 
 
-def _class_text(count: int, total: int, loss: float, fact: str, known: bool) -> str:
+SURE = 2.0
+"""Score of more than half of a class of slow nodes, without which its values are noise."""
+
+
+def _class_text(count: int, total: int, loss: float, fact: str, known: bool, sure: bool) -> str:
     share = (
         f"{plural(count, 'node')} of {total} are a class of their own, {percent(loss)} worse than the best"
     )
     if fact:
         return f"{share}; they have another {fact}"
+    if known and not sure:
+        return f"{share}; their values differ too much to say so of each of them"
     return share if known else f"{share}; nothing is known of their hardware, so they are not flagged"
 
 

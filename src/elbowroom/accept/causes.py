@@ -86,8 +86,9 @@ def name_cause(
         if fact in facts and quantity is not None and not ("slow-moments" in shown and cause != "governor"):
             own, usual = facts[fact]
             return _named(cause, quantity, f"{fact} is {own}, elsewhere {usual}", losses, shown)
-    if "slow-moments" in shown:
-        return _named("neighbour", "slow-moments", "its own work is disturbed again and again", losses, shown)
+    disturbed = next((name for name in ("slow-moments", "late") if name in shown), None)
+    if disturbed is not None:
+        return _named("neighbour", disturbed, "its own work is disturbed again and again", losses, shown)
     cause, quantity, evidence = _by_signature(losses, shown)
     return _named(cause, quantity, evidence, losses, shown)
 

@@ -64,10 +64,17 @@ class SiteChange(msgspec.Struct, frozen=True, kw_only=True):
     loss: float
 
 
+class MissingNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that could not be measured to the end, by name, and why."""
+
+    name: str
+    why: str
+
+
 class AcceptanceDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The result of `accept`. `nodes`: how many; `names`: theirs, in the order of their numbers; `nodelist`,
     `drain`: the suspect nodes folded, and the command that drains them, which is never run; `changes`: what
-    is worse on the whole site than in the baseline.
+    is worse on the whole site than in the baseline; `missing`: nodes that were lost.
     """
 
     schema: str = "elbowroom/accept"
@@ -84,6 +91,7 @@ class AcceptanceDocument(msgspec.Struct, frozen=True, kw_only=True):
     levels: tuple[SiteLevel, ...] = ()
     changes: tuple[SiteChange, ...] = ()
     notes: tuple[str, ...] = ()
+    missing: tuple[MissingNode, ...] = ()
     names: tuple[str, ...] = ()
 
 

@@ -29,7 +29,7 @@ FEW_NODES = 3
 APART = 6.0
 """Distance of two classes in units of their own spread."""
 CLASSES = 4
-IDENTITY = ("architecture", "processor")
+IDENTITY = ("architecture", "processor", "feature")
 """Facts that make nodes different kinds, however few they are."""
 CERTAIN = 300
 """Nodes from which the fastest 1 % say how heavy the tails are."""

@@ -22,7 +22,12 @@ class SiteQuantity(msgspec.Struct, frozen=True, kw_only=True):
 QUANTITIES = {
     one.name: one
     for one in (
-        SiteQuantity(name="memory", unit="MB/s", what="TRIAD on all cores", tolerance=0.02),
+        SiteQuantity(
+            name="memory",
+            unit="MB/s",
+            what="TRIAD on all cores but the one that communicates",
+            tolerance=0.02,
+        ),
         SiteQuantity(
             name="memory-latency",
             unit="ns",
@@ -54,6 +59,29 @@ QUANTITIES = {
         ),
         SiteQuantity(
             name="bandwidth", unit="MB/s", what="bandwidth of large messages", tolerance=0.02, between=True
+        ),
+        SiteQuantity(
+            name="bandwidth-both",
+            unit="MB/s",
+            what="bandwidth of each way while both are used",
+            tolerance=0.03,
+            between=True,
+        ),
+        SiteQuantity(
+            name="latency-beside",
+            unit="us",
+            what="latency of a message beside TRIAD on all other cores",
+            tolerance=0.08,
+            more_is_better=False,
+            between=True,
+        ),
+        SiteQuantity(
+            name="late",
+            unit="share",
+            what="share of the time by which equal work between barriers takes longer",
+            tolerance=0.04,
+            more_is_better=False,
+            additive=True,
         ),
         SiteQuantity(
             name="bandwidth-beside",

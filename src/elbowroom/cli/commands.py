@@ -83,19 +83,21 @@ declared with the options (`formerly`)."""
 
 class GroupEntry(NamedTuple):
     """A group of commands: its help, the module of each command as in COMMANDS, and the command that is meant
-    where none is named.
+    where none is named; `needs_words`: without any words, the help is shown.
     """
 
     help: str
     places: dict[str, str]
     default: str | None = None
+    needs_words: bool = True
 
 
 GROUPS: dict[str, GroupEntry] = {
     "accept": GroupEntry(
-        "Find the slow nodes of a site: `elbowroom accept --virtual 1000` (`elbowroom help accept`).",
-        {"site": "accept"},
+        "Find the slow nodes of an allocation, and why they are slow (`elbowroom help accept`).",
+        {"site": "accept", "history": "accept_history"},
         default="site",
+        needs_words=False,
     ),
     "broadcast": GroupEntry(
         "Simulate and measure broadcasts over trees (`elbowroom help broadcast`).",
@@ -181,7 +183,9 @@ def _group(name: str) -> CommandGroup:
     """The group of that name, made once."""
     if name not in _groups:
         entry = GROUPS[name]
-        created = _groups[name] = CommandGroup(name, help=entry.help, default_command=entry.default)
+        created = _groups[name] = CommandGroup(
+            name, help=entry.help, default_command=entry.default, needs_words=entry.needs_words
+        )
         created.commands = Commands(entry.places, name)  # type: ignore[assignment]  # nothing is added to it
     return _groups[name]
 

@@ -145,26 +145,35 @@ STARTERS = {"trace": "trace record", "nic": "nic run --nic RATE"}
 class CommandGroup(click.Group):
     """Lists commands in the order of a first visit; shows its help where no command is given.
 
-    `default_command`: the command that words which name none are for.
+    `default_command`: the command that words which name none are for; `needs_words`: without any, the help is
+    shown.
     """
 
     command_class = Command
     context_class = _Context
 
-    def __init__(self, *arguments: Any, default_command: str | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        default_command: str | None = None,
+        needs_words: bool = True,
+        **options: Any,
+    ) -> None:
         super().__init__(*arguments, **{"context_settings": SETTINGS, "no_args_is_help": False, **options})
         self._default_command = default_command
+        self._needs_words = needs_words
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of definition."""
         return list(self.commands)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """click's; without any words, the help."""
-        if not args and not ctx.resilient_parsing:
+        """click's; without any words, the help, or the command that needs none."""
+        if not args and self._needs_words and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit()
-        if self._default_command and args and args[0] not in (*self.commands, *ctx.help_option_names):
+        named = bool(args) and args[0] in (*self.commands, *ctx.help_option_names)
+        if self._default_command and not named and (args or not self._needs_words):
             args = [self._default_command, *args]
         return super().parse_args(ctx, args)
 

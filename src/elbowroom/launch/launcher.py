@@ -62,7 +62,7 @@ class Launcher:
     `build` turns a request into a command line, or raises UsageError. `program` is what it starts ranks by,
     if that is not the launcher of the program's MPI, whose ranks are children of elbowroom. Inside an
     allocation that `detect` recognises it is the default, that with the highest `precedence` of several;
-    `hosts` counts the allocation's hosts. `this_host_only`: it reaches no other.
+    `hosts` counts the allocation's hosts, and `names` are their names. `this_host_only`: it reaches no other.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Launcher:
     program: str = ""
     detect: Callable[[Environment], bool] = lambda env: False
     hosts: Callable[[Environment], int] = lambda env: 1
+    names: Callable[[Environment], tuple[str, ...]] = lambda env: ()
     precedence: int = 0
     this_host_only: bool = False
 

@@ -61,7 +61,11 @@ class Session:
     what = "the probe"
     """How errors call it."""
 
-    def __init__(self, launch: Launch, *, ranks: int, mpi: Mpi | None, patience: float = 60.0) -> None:
+    def __init__(
+        self, launch: Launch, *, ranks: int, mpi: Mpi | None, patience: float = 60.0, greeted: bool = True
+    ) -> None:
+        """Starts the probe; `greeted`: and waits until it says hello, which else `greet` does."""
+        self.hello: dict[str, Any] = {}
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._buffer = b""
         self._chatter: list[str] = []
@@ -79,6 +83,11 @@ class Session:
         except BaseException:
             self._errors.close()
             raise
+        if greeted:
+            self.greet(ranks, mpi, patience)
+
+    def greet(self, ranks: int, mpi: Mpi | None, patience: float) -> None:
+        """Waits until the probe has started; MachineError, and nothing is left of it, if it does not."""
         try:
             self.hello = self._hello(ranks, mpi, patience)
         except BaseException:
@@ -87,11 +96,15 @@ class Session:
 
     def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
         """Sends one request and waits for its answer; raises SessionLost when the probe died or is silent."""
+        self.begin(request)
+        return self.finish(patience)
+
+    def begin(self, request: dict[str, Any]) -> None:
+        """Sends one request; raises SessionLost when the probe died."""
         try:
             self._send(msgspec.json.encode(request) + b"\n")
         except OSError as error:
             raise SessionLost(self._why()) from error
-        return self._answer(patience)
 
     def _send(self, data: bytes) -> None:
         assert self._process.stdin is not None
@@ -131,7 +144,7 @@ class Session:
 
     def _hello(self, ranks: int, mpi: Mpi | None, patience: float) -> dict[str, Any]:
         try:
-            hello = self._answer(patience)
+            hello = self.finish(patience)
         except SessionLost as lost:
             raise MachineError(
                 f"{self.what} did not start: {lost}",
@@ -142,7 +155,8 @@ class Session:
         check_hello(hello, ranks, mpi, self._command)
         return hello
 
-    def _answer(self, patience: float) -> dict[str, Any]:
+    def finish(self, patience: float) -> dict[str, Any]:
+        """The next answer; raises SessionLost when the probe died or is silent."""
         end = time.monotonic() + patience
         while True:
             line = self._line(end, patience).strip()

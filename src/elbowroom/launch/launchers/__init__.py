@@ -48,6 +48,15 @@ def host_count(name: str, hosts: tuple[str, ...], hostfile: str | None, env: Map
     return len(read_hostfile(hostfile)) if hostfile else launcher.hosts(env)
 
 
+def host_names(
+    name: str, hosts: tuple[str, ...], hostfile: str | None, env: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The hosts given, else those of the allocation; none outside of any."""
+    if hosts:
+        return hosts
+    return read_hostfile(hostfile) if hostfile else get(name).names(env)
+
+
 def check_program(name: str, mpi: Mpi) -> None:
     """MachineError if launcher `name` cannot start anything here."""
     program = get(name).program or mpi.launcher

@@ -43,6 +43,11 @@ def hosts(env: Mapping[str, str]) -> int:  # noqa: ARG001
     return number_of(stdout_of("flux", "getattr", "size")) if shutil.which("flux") else 1
 
 
+def names(env: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG001
+    """The hosts of the instance, as it says itself."""
+    return tuple(stdout_of("flux", "hostlist", "--expand", "local").split()) if shutil.which("flux") else ()
+
+
 # Flux under Slurm or PBS is the nearer allocation of the two.
 LAUNCHER = Launcher(
     name="flux",
@@ -50,5 +55,6 @@ LAUNCHER = Launcher(
     program="flux",
     detect=lambda env: bool(env.get("FLUX_URI")),
     hosts=hosts,
+    names=names,
     precedence=3,
 )

@@ -15,16 +15,21 @@ def build(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
     hostfile = env.get("PBS_NODEFILE", "")
     if not hostfile:
         raise outside("pbs", "PBS_NODEFILE")
-    return mpiexec.build(
-        msgspec.structs.replace(request, hostfile=request.hostfile or hostfile, hosts=()), env
-    )
+    if not request.hosts:
+        request = msgspec.structs.replace(request, hostfile=request.hostfile or hostfile)
+    return mpiexec.build(request, env)
 
 
-def hosts(env: Mapping[str, str]) -> int:
-    """Those of the allocation."""
-    return len(read_hostfile(env["PBS_NODEFILE"])) if env.get("PBS_NODEFILE") else 1
+def names(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The hosts of the allocation."""
+    return read_hostfile(env["PBS_NODEFILE"]) if env.get("PBS_NODEFILE") else ()
 
 
 LAUNCHER = Launcher(
-    name="pbs", build=build, detect=lambda env: bool(env.get("PBS_NODEFILE")), hosts=hosts, precedence=1
+    name="pbs",
+    build=build,
+    detect=lambda env: bool(env.get("PBS_NODEFILE")),
+    hosts=lambda env: max(1, len(names(env))),
+    names=names,
+    precedence=1,
 )

@@ -14,6 +14,7 @@ from elbowroom.launch.launcher import (
     outside,
     program_words,
 )
+from elbowroom.launch.mpi import stdout_of
 
 
 def build(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
@@ -39,11 +40,23 @@ def build(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
     return Launch(command=(*command, *program_words(request)), env=mpi_environment(request, env))
 
 
+def names(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The nodes of the allocation."""
+    folded = env.get("SLURM_JOB_NODELIST") or env.get("SLURM_NODELIST") or ""
+    return expanded(folded) if folded else ()
+
+
+def expanded(nodes: str) -> tuple[str, ...]:
+    """The nodes of a folded list, `n[1-3]`, as Slurm itself reads it."""
+    return tuple(stdout_of("scontrol", "show", "hostnames", nodes).split())
+
+
 LAUNCHER = Launcher(
     name="srun",
     build=build,
     program="srun",
     detect=lambda env: bool(env.get("SLURM_JOB_ID")),
     hosts=lambda env: number_of(env.get("SLURM_JOB_NUM_NODES") or env.get("SLURM_NNODES")),
+    names=names,
     precedence=2,
 )

@@ -1,0 +1,166 @@
+"""One node beside the baseline of its site: for the prolog or epilog of a job, without a network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+import numpy as np
+from scipy.special import bdtrc
+
+from elbowroom.accept.acceptance import SUSPECTS
+from elbowroom.accept.allocation import AllocationRequest
+from elbowroom.accept.causes import cause_text, name_cause
+from elbowroom.accept.document import AcceptanceDocument, SiteLevel, Suspect
+from elbowroom.accept.journal import PARTS
+from elbowroom.accept.judgement import ALPHA, SIGNS, holm, score_of
+from elbowroom.accept.losses import as_loss, as_losses, as_share
+from elbowroom.accept.node_jobs import NodeJobs, NodeLaunch
+from elbowroom.accept.quantities import QUANTITIES
+from elbowroom.accept.readings import Floats
+from elbowroom.errors import MachineError, UsageError
+from elbowroom.quantities import percent
+
+NODE_SECONDS = 30.0
+ROUNDS = 24
+"""Of which each is a sign: of a healthy node at most half are beyond what healthy ones lose."""
+START = 5.0
+"""Seconds that starting the probe may take of them."""
+WINDOWS = 7
+"""Windows of a round of a node alone."""
+HERE = ("this node",)
+
+
+def local(request: AllocationRequest) -> NodeLaunch:
+    """How the probe is started on this node: a prolog has no launcher of the allocation."""
+    return msgspec.structs.replace(request, launcher="local", hosts=(), hostfile=None).place()
+
+
+def examine_node(
+    request: AllocationRequest,
+    baseline: AcceptanceDocument | None,
+    source: str,
+    tell: Callable[[str], object],
+) -> AcceptanceDocument:
+    """Measures this node alone for NODE_SECONDS and compares it with the `baseline` of its site, read from
+    `source`. UsageError for a baseline of another site, MachineError where nothing could be measured.
+    """
+    rows: list[list[float | None]] = []
+    jobs = NodeJobs(local(request), request.patience)
+    try:
+        begun = time.monotonic()
+        window = min(0.1, (NODE_SECONDS - START) / ROUNDS / WINDOWS)
+        while len(rows) < ROUNDS and (len(rows) < SIGNS or time.monotonic() - begun < NODE_SECONDS):
+            answered = jobs.ask([HERE], lambda _job: {"op": "alone", "ranks": [0], "seconds": window})
+            if answered.errors:
+                raise MachineError(next(iter(answered.errors.values())), field="node", hint="try again")
+            rows += answered.values.values()
+        name = next(iter(jobs.names.values()))
+    finally:
+        jobs.close()
+    tell(f"measured {len(rows)} times in {time.monotonic() - begun:.0f} s")
+    return judge_node(name, rows, baseline, source)
+
+
+def judge_node(
+    name: str, rows: list[list[float | None]], baseline: AcceptanceDocument | None, source: str
+) -> AcceptanceDocument:
+    """What a node loses against the medians of its site. `rows`: its values in the order of PARTS["alone"].
+    UsageError for a baseline without this node.
+    """
+    if baseline is not None and name not in baseline.names:
+        raise UsageError(
+            f"is of another site: {name} is not among its nodes",
+            field="baseline",
+            value=source,
+            hint="give a document of a site with this node",
+        )
+    columns = {
+        quantity: np.array([row[at] for row in rows if row[at] is not None], dtype=np.float64)
+        for at, quantity in enumerate(PARTS["alone"])
+    }
+    known = {quantity: values for quantity, values in columns.items() if values.size}
+    suspects = () if baseline is None else tuple(_suspects(name, known, baseline))
+    levels = tuple(_levels(known, baseline))
+    missing = [quantity for quantity in columns if quantity not in known]
+    against = "" if baseline is None else f" against {baseline.site}"
+    losses = f": it loses {percent(suspects[0].loss)} of {suspects[0].quantity}" if suspects else ""
+    return AcceptanceDocument(
+        site=f"node {name}{against}",
+        verdict=f"{name} is {'a suspect' if suspects else 'no suspect'}{losses}.",
+        why=f"Cause: {cause_text(suspects[0].cause)}; {suspects[0].evidence}."
+        if suspects
+        else "Nothing was compared: give --baseline site.json."
+        if baseline is None
+        else f"{len(known)} quantities were compared with the medians of {len(baseline.names)} nodes.",
+        nodes=1,
+        suspects=suspects,
+        exit_code=SUSPECTS if suspects else 0,
+        nodelist=name if suspects else "",
+        drain=f'scontrol update NodeName={name} State=DRAIN Reason="elbowroom: {suspects[0].cause}"'
+        if suspects
+        else "",
+        levels=levels,
+        notes=(f"n/a: {', '.join(missing)}",) if missing else (),
+        names=(name,),
+    )
+
+
+def _suspects(name: str, known: dict[str, Floats], baseline: AcceptanceDocument) -> Iterator[Suspect]:
+    """At most one: the node, with the cause of all that it loses."""
+    levels = {one.quantity: one for one in baseline.levels}
+    shared = {quantity: values for quantity, values in known.items() if quantity in levels}
+    beyond = {quantity: _beyond(quantity, values, levels[quantity]) for quantity, values in shared.items()}
+    signs = {
+        quantity: float(bdtrc(count - 1, shared[quantity].size, 0.5)) if count else 1.0
+        for quantity, count in ((one, int((losses > 0).sum())) for one, losses in beyond.items())
+    }
+    chances = dict(zip(signs, holm(list(signs.values()), len(signs)), strict=True))
+    slow = sorted((one for one in chances if chances[one] <= ALPHA), key=lambda one: chances[one])
+    if not slow:
+        return
+    losses = {one: _share(one, shared[one], levels[one]) for one in shared}
+    cause = name_cause(losses, slow, {})
+    yield Suspect(
+        node=0,
+        name=name,
+        quantity=cause.quantity,
+        cause=cause.cause,
+        score=score_of(min(chances.values())),
+        loss=losses[cause.quantity],
+        values=shared[cause.quantity].size,
+        evidence=cause.evidence,
+        also=tuple(one for one in slow if one != cause.quantity),
+    )
+
+
+def _beyond(quantity: str, values: Floats, level: SiteLevel) -> Floats:
+    """What each value loses beyond what was seen of healthy nodes."""
+    known = QUANTITIES[quantity]
+    allowed = max(known.tolerance, level.visible or 0.0)
+    usual = as_losses(known, np.array([level.median]))[0]
+    losses: Floats = as_losses(known, values) - usual - as_loss(known, min(allowed, 0.99))
+    return losses
+
+
+def _share(quantity: str, values: Floats, level: SiteLevel) -> float:
+    known = QUANTITIES[quantity]
+    median, usual = as_losses(known, np.array([float(np.median(values)), level.median]))
+    return as_share(known, float(median - usual))
+
+
+def _levels(known: dict[str, Floats], baseline: AcceptanceDocument | None) -> Iterator[SiteLevel]:
+    levels = {} if baseline is None else {one.quantity: one for one in baseline.levels}
+    for quantity, values in known.items():
+        one = QUANTITIES[quantity]
+        before = levels.get(quantity)
+        yield SiteLevel(
+            quantity=quantity,
+            unit=one.unit,
+            median=float(np.median(values)),
+            spread=float(np.subtract(*np.quantile(values, [0.75, 0.25])))
+            / max(float(np.median(values)), 1e-9),
+            visible=None if before is None else max(one.tolerance, before.visible or 0.0),
+            rate=one.more_is_better,
+        )
