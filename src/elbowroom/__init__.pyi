@@ -572,9 +572,11 @@ def show_profile(
     curve: Path | str | None = None,
     *,
     out: Path | str | None = None,
+    together: Path | str | None = None,
 ) -> ShownProfile:
     """Who was on the network, how many at once, and what else the profile in this folder says. `curve`: a
     file of `nic measure`; without it n senders share the highest bandwidth that the profile shows.
+    `together`: the profile of a job that ran on the same nodes at the same time.
 
     UsageError where it holds no profile, a damaged or newer one, or those of two jobs.
     """

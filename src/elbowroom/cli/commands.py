@@ -17,6 +17,7 @@ COMMANDS = {
     "doctor": ("doctor", "Check this machine, with a hint for each problem."),
     "run": ("run", "Measure a plan: `elbowroom plans` lists them."),
     "study": ("study", "Measure a paper's figures, and judge its statements."),
+    "papers": ("papers", "List the papers' items, and what shows each."),
     "show": ("show", "Print a run: verdict, points, findings and notes."),
     "compare": ("compare", "Compare runs: what changed, and by how much."),
     "report": ("report", "Write the report of a run, one HTML file."),
@@ -61,7 +62,7 @@ CASES = {
 """What it says of a case of a command."""
 
 GOALS = {
-    "Measure": ("doctor", "plans", "run", "study", "calibrate", "import", "accept"),
+    "Measure": ("doctor", "plans", "run", "study", "papers", "calibrate", "import", "accept"),
     "Read results": ("show", "list", "compare", "explain", "export"),
     "Analyse programs": ("profile", "trace", "guard", "nic"),
     "Predict and share nodes": ("evaluate", "predict-step", "colocate"),

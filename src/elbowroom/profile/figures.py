@@ -4,13 +4,16 @@ how many ranks use it at once (Koop, Luo, Panda: slides 17 and 18), as figures a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Series
 from elbowroom.draw.html import figure_page
+from elbowroom.errors import UsageError
 from elbowroom.profile.analysis import NOTICEABLE, Analysis
 from elbowroom.profile.summary import (
     MemorySummary,
@@ -94,6 +97,7 @@ def times_sentence(times: RankTimes, summary: ProfileSummary) -> str:
     )
 
 
+_JOB_HUES: tuple[Hue, ...] = ("blue", "red", "black")
 _HUES: dict[str, Hue] = {"computing": "red", "starting and ending MPI": "black"}
 """Other parts are blue."""
 
@@ -210,6 +214,77 @@ def _over_time(
             ),
         ),
         caption=f"idle {_percent(summary.nodes[node].idle_share)} of the time",
+    )
+
+
+def together_figures(jobs: Mapping[str, Analysis]) -> list[Figure]:
+    """The network of the nodes that two jobs shared, over time on the clock of their hosts (Koop, Luo, Panda:
+    slide 23): what each job sends, and how many of its ranks are on the network. UsageError where the jobs
+    have no node in common, or no time.
+    """
+    starts = {name: _start_s(analysis) for name, analysis in jobs.items()}
+    first = min(starts.values())
+    spans = {name: (start - first, start - first + jobs[name].duration) for name, start in starts.items()}
+    nodes = {name: _node_identities(analysis) for name, analysis in jobs.items()}
+    own = next(iter(nodes.values()))
+    shared = [node for node in own if all(node in others for others in nodes.values())]
+    value = ", ".join(jobs)
+    if not shared:
+        hint = "profile both with the same --nic-name, or on the same hosts"
+        raise UsageError("have no node in common", field="together", value=value, hint=hint)
+    if max(begin for begin, _ in spans.values()) >= min(end for _, end in spans.values()):
+        hint = "start them at the same time"
+        raise UsageError("did not run at the same time", field="together", value=value, hint=hint)
+    edges = np.linspace(0.0, max(end for _, end in spans.values()), WINDOWS + 1)
+    return [
+        _together(jobs, spans, {name: own.index(node) for name, own in nodes.items()}, edges)
+        for node in shared[:NODES]
+    ]
+
+
+def _node_identities(analysis: Analysis) -> tuple[str, ...]:
+    """What two jobs on the same node have in common, by the job's number of it: its host, or where the NIC is
+    emulated the NIC's name and its number of the node.
+    """
+    manifest = analysis.profile.manifest
+    if manifest is None or manifest.nic is None:
+        return analysis.profile.names
+    numbers = manifest.nic.nodes or range(analysis.profile.nodes)
+    return tuple(f"{manifest.nic.name}:{number}" for number in numbers)
+
+
+def _start_s(analysis: Analysis) -> float:
+    """The job's start, s of the wall clock of its first rank."""
+    return min(rank.start_wall_ns for rank in analysis.profile.ranks) / 1e9
+
+
+def _together(
+    jobs: Mapping[str, Analysis],
+    spans: Mapping[str, tuple[float, float]],
+    node_of: Mapping[str, int],
+    edges: Floats,
+) -> Figure:
+    x = tuple(((edges[:-1] + edges[1:]) / 2).tolist())
+    sent, busy = [], []
+    first = next(iter(jobs))
+    node = jobs[first].profile.names[node_of[first]]
+    for hue, (name, analysis) in zip(_JOB_HUES, jobs.items(), strict=False):
+        curve = analysis.node_curve(node_of[name], edges - spans[name][0])
+        drawn = Series(name=name, hue=hue, style="line", drawn="area", x=x, y=(), value="MB/s")
+        rates = tuple((curve.sent / np.diff(edges) / MEGA).tolist())
+        sent.append(msgspec.structs.replace(drawn, y=rates))
+        ranks = tuple(curve.ranks.tolist())
+        busy.append(
+            msgspec.structs.replace(drawn, drawn="smooth", axis="below", y=ranks, value="mean number")
+        )
+    return Figure(
+        name=f"together-{node}",
+        title=f"Jobs on the same network over time, {node}",
+        x=Axis(label="time (s)"),
+        left=Axis(label="sent (MB/s)"),
+        below=Axis(label="ranks on the network"),
+        series=(*sent, *busy),
+        caption="; ".join(f"{name}: {begin:.3g} to {end:.3g} s" for name, (begin, end) in spans.items()),
     )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csc_array
 
-from elbowroom.draw.figure import Axis, Field, Figure, Label, NamedRegion
+from elbowroom.draw.figure import Axis, Field, Figure, Label, NamedRegion, Series
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.schedule.matrix import Array, Matrix, check_half, check_known
 
@@ -290,6 +290,39 @@ def matrix_figure(matrix: Matrix, pairs: Sequence[Pair]) -> Figure:
         labels=() if count <= MOST_WRITTEN else tuple(_dots(matrix, pairs)),
         regions=tuple(_cells(matrix, pairs)) if count <= MOST_WRITTEN else (),
         caption="100 %: the exclusive runtime. Dots: the chosen pairs, once for each application.",
+    )
+
+
+def companions_figure(matrix: Matrix, half: Mapping[str, float] | None = None) -> Figure:
+    """The runtimes of each application by companion, as bars side by side from the least to the most (Koop,
+    Luo, Panda: slide 25); `half`: those on half of the cores without a companion, the first bar of each.
+    """
+    bars: list[Series] = []
+    names, place = [], 0.0
+    for column, name in enumerate(matrix.names):
+        runtimes = [(matrix.percent[row][column], beside) for row, beside in enumerate(matrix.names)]
+        alone = [(half[name], "half")] if half is not None and name in half else []
+        shown = [*alone, *sorted(runtimes)]
+        bars.append(
+            Series(
+                name=name,
+                hue=("blue", "red", "black")[column % 3],
+                style="line",
+                drawn="bars",
+                x=tuple(place + step for step in range(len(shown))),
+                y=tuple(value for value, _ in shown),
+                value="% of exclusive",
+            )
+        )
+        names += [beside for _, beside in shown] + [""]
+        place += len(shown) + 1
+    return Figure(
+        name="companions",
+        title="Runtime by companion (%)",
+        x=Axis(label="companion", names=tuple(names[:-1])),
+        left=Axis(label="% of the exclusive runtime", reference=100.0),
+        series=tuple(bars),
+        caption="100 %: the exclusive runtime on all cores. half: half of the cores, no companion.",
     )
 
 

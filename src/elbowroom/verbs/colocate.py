@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from elbowroom.schedule.matrix import Matrix
     from elbowroom.schedule.pairing import Pair, Pairing
     from elbowroom.schedule.plan import SchedulePlan
+
+ScheduleFigure = Literal["matrix", "companions"]
 
 MOST_PAIRS = 12
 """Pairs that a sentence lists."""
@@ -78,6 +80,9 @@ class Schedule(Verb):
     out: Path | str | None = out_option(
         Output(".json", ".svg", ".png"), "Write pairs or plan (.json), or draw the matrix (.svg, .png)."
     )
+    figure: ScheduleFigure | None = option(
+        "With -o: the matrix (default), or each application by its companions.", only_with="out FILE"
+    )
     slurm: Path | str | None = option(
         "Write a script that submits the jobs to Slurm.",
         "FILE",
@@ -111,6 +116,8 @@ class Schedule(Verb):
         path = Path(self.out)
         if path.suffix.lower() == ".json":
             save(result, path)
+        elif self.figure == "companions":
+            files.save(companions_figure(self.matrix, self.half), path)
         else:
             files.save(matrix_figure(self.matrix, pairs), path)
 
@@ -225,6 +232,13 @@ def matrix_figure(matrix: Path | str, pairs: Collection[Pair]) -> Figure:
     from elbowroom.schedule import pairing
 
     return pairing.matrix_figure(_matrix(matrix), tuple(pairs))
+
+
+def companions_figure(matrix: Path | str, half: Path | str | None = None) -> Figure:
+    """The runtimes of each application by companion; `half`: a file of percents with half of the cores."""
+    from elbowroom.schedule import pairing
+
+    return pairing.companions_figure(_matrix(matrix), _half(half))
 
 
 def _application_pairs(plan: SchedulePlan) -> tuple[Pair, ...]:

@@ -295,10 +295,13 @@ def _nothing(directory: Path) -> str:
 
 
 class ShownProfile(NamedTuple):
-    """What a profile says; `analysis` has its network intervals, for figures and files."""
+    """What a profile says; `analysis` has its network intervals, for figures and files; `together`: that of a
+    job on the same nodes, whose network is drawn with it.
+    """
 
     summary: ProfileSummary
     analysis: Analysis
+    together: Analysis | None = None
 
     def __repr__(self) -> str:
         return f"ShownProfile({str(self.analysis.profile.folder)!r}, ranks={self.summary.ranks})"
@@ -351,10 +354,16 @@ class ShowProfile(Verb):
         spelled="-o --out",
         type=Output(".html", ".svg", ".png", ".parquet"),
     )
+    together: Path | str | None = option(
+        "With -o .svg or .png: draw this profile of a job on the same nodes with it.",
+        "Q",
+        only_with="out FILE.svg",
+    )
 
     def do(self) -> ShownProfile:
         """Who was on the network, how many at once, and what else the profile in this folder says. `curve`: a
         file of `nic measure`; without it n senders share the highest bandwidth that the profile shows.
+        `together`: the profile of a job that ran on the same nodes at the same time.
 
         UsageError where it holds no profile, a damaged or newer one, or those of two jobs.
         """
@@ -363,8 +372,13 @@ class ShowProfile(Verb):
         from elbowroom.profile.profile import read_profile
 
         curve = None if self.curve is None else load_curve(self.curve)
-        analysis = analyse(read_profile(Path(self.directory)), curve)
-        return ShownProfile(summarise(analysis), analysis)
+        analysis, *others = (
+            analyse(read_profile(Path(folder)), curve) for folder in (self.directory, self.together) if folder
+        )
+        if others and Path(str(self.out)).suffix.lower() not in (".svg", ".png"):
+            hint = "give -o FILE.svg"
+            raise UsageError("is only drawn as .svg or .png", field="out", value=str(self.out), hint=hint)
+        return ShownProfile(summarise(analysis), analysis, *others)
 
     def document(self, result: ShownProfile) -> ProfileSummary:
         return result.summary
@@ -395,10 +409,16 @@ show_profile = function_of(ShowProfile, "show_profile")
 def save(result: ShownProfile, path: Path) -> None:
     """Writes the profile as a page (.html), its figures (.svg, .png) or its network intervals (.parquet)."""
     from elbowroom.profile.analysis import interval_frame
-    from elbowroom.profile.figures import profile_figures, profile_page
+    from elbowroom.profile.figures import profile_figures, profile_page, together_figures
 
     ending = path.suffix.lower()
-    if ending == ".html":
+    if result.together is not None:
+        both = (result.analysis, result.together)
+        jobs = {Path(one.profile.folder).name: one for one in both}
+        if len(jobs) < len(both):
+            jobs = {one.profile.folder: one for one in both}
+        save_panels(together_figures(jobs), path, columns=1, title="Two jobs on the same nodes", shared=False)
+    elif ending == ".html":
         write_atomically(path, profile_page(result.analysis, result.summary).encode())
     elif ending == ".parquet":
         interval_frame(result.analysis).write(path)

@@ -120,6 +120,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "a calibrated NIC: what `nic measure` prints and writes",
         "profile.curve:ProfileCalibration",
     ),
+    "papers": ("items of the papers: what `papers --json` prints", "studies.items:PaperItems"),
     "pairing": (
         "pairs of applications: what `colocate schedule --matrix --json` prints",
         "schedule.pairing:Pairing",

@@ -40,7 +40,7 @@ def study_names() -> tuple[str, ...]:
 class StudyPaper(Verb):
     """Measure the runs behind the figures of PAPER, and judge its statements.
 
-    PAPER: denis2021, langguth2018, swartvagher2022, tan2012.
+    PAPER: denis2021, koop2009, langguth2018, swartvagher2022, tan2012.
     """
 
     name = "study"
@@ -306,6 +306,8 @@ def headline(document: StudyDocument) -> str:
     """How many statements of the paper hold here, in a sentence."""
     parts = [f"{count} {verdict}" for verdict, count in document.counts.items()]
     total = sum(document.counts.values())
+    if not total:
+        return "The study judges no statement: it names the command of each figure."
     where = f"virtual machine {document.machine}" if document.virtual else document.machine
     return f"Of {total} statements on {where}: {', '.join(parts)}."
 

@@ -35,6 +35,7 @@ EXAMPLES = {
     "doctor": "doctor",
     "run": "run quick --machine henri --out r",
     "study": "study denis2021 --machine henri --quick --only 'Fig. 2' -o s",
+    "papers": "papers tan2012",
     "show": "show run",
     "compare": "compare run run",
     "report": "report run -o r.html",

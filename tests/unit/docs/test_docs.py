@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
-import click
 import pytest
 
 import console_lines
 import elbowroom
+from cli_commands import refusal
 from elbowroom import api
 from elbowroom.cli.commands import group
-from elbowroom.experiments.plans import names
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -27,9 +26,6 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 WRAPPERS = {"salloc", "tests/bootstrap/debian12.sh"}
 """Commands that start the command after their own options."""
-
-SHELL_COMMANDS = {"test", "lint", "docs", "install"}
-"""What ./elbowroom answers itself."""
 
 
 def commands(text: str) -> Iterator[list[str]]:
@@ -49,27 +45,6 @@ def commands(text: str) -> Iterator[list[str]]:
 
 def cases() -> list[tuple[str, list[str]]]:
     return [(page.name, words) for page in PAGES for words in commands(page.read_text(encoding="utf-8"))]
-
-
-def refusal(words: list[str]) -> str:
-    """Why the command line would be refused before anything is done; empty when it parses."""
-    if words[0] in SHELL_COMMANDS:
-        return ""
-    context = click.Context(group, info_name="elbowroom", **group.context_settings)
-    if words[0].startswith("-"):
-        known = {option for parameter in group.get_params(context) for option in parameter.opts}
-        return "" if words[0] in known else f"no option {words[0]}"
-    command = group.get_command(context, words[0])
-    if command is None:
-        return f"no command {words[0]}"
-    try:
-        parsed = command.make_context(words[0], words[1:], parent=context)
-    except click.ClickException as error:
-        return error.format_message()
-    plan = parsed.params.get("plan")
-    if plan is not None and plan != "PLAN" and not plan.endswith(".toml") and plan not in names():
-        return f"no plan {plan}"
-    return ""
 
 
 @pytest.mark.parametrize(("page", "words"), cases(), ids=str)

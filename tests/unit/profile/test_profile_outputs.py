@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow.parquet
 import pytest
 
 from elbowroom.draw.svg import svg
+from elbowroom.errors import UsageError
 from elbowroom.profile.analysis import Analysis, analyse, interval_frame, summarise, window_frame
 from elbowroom.profile.curve import NicCurve
 from elbowroom.profile.figures import (
@@ -18,9 +20,11 @@ from elbowroom.profile.figures import (
     rank_times,
     sentences,
     times_figure,
+    together_figures,
 )
 from elbowroom.profile.profile import read_profile
-from made_profiles import MS, MadeJob
+from elbowroom.profile.summary import EmulatedNic, ProfileManifest
+from made_profiles import MS, START_WALL_NS, MadeJob, write_profile
 
 
 @pytest.fixture
@@ -112,3 +116,48 @@ def test_windows_are_rows_of_a_parquet_file(analysis: Analysis, tmp_path: Path) 
     table = pyarrow.parquet.read_table(window_frame(analysis).write(path))
     assert table.schema.metadata[b"schema"] == b"elbowroom/profile-windows"
     assert sum(table["sent"].to_pylist()) == pytest.approx(40_000_000)
+
+
+def beside(folder: Path, after_ms: int) -> Analysis:
+    """A job like that of `analysis`, started so much later on the same hosts."""
+    job = MadeJob(4)
+    for _ in range(10):
+        job.compute(8 * MS)
+        job.exchange(1_000_000)
+    start = START_WALL_NS + after_ms * MS
+    write_profile(folder, job.rows, job.nodes_of, end=job.now, start_wall_ns=start)
+    return analyse(read_profile(folder), NicCurve(total=(1e9,)))
+
+
+def test_two_jobs_on_the_same_nodes_are_drawn_on_one_clock(analysis: Analysis, tmp_path: Path) -> None:
+    figures = together_figures({"a": analysis, "b": beside(tmp_path / "b", 50)})
+    assert [figure.title.rpartition(" ")[2] for figure in figures] == list(analysis.profile.names)
+    first, second, *ranks = figures[0].series
+    width = first.x[1] - first.x[0]
+    # 10 exchanges of 2 MB of each job, in MB.
+    assert [sum(series.y) * width for series in (first, second)] == pytest.approx([20, 20])
+    begins = [next(x for x, y in zip(series.x, series.y, strict=True) if y) for series in (first, second)]
+    assert begins[1] - begins[0] == pytest.approx(0.05, abs=2 * width)
+    assert [series.name for series in ranks] == ["a", "b"]
+    assert "<svg" in svg(figures[0])
+
+
+def test_jobs_one_after_the_other_are_not_drawn_together(analysis: Analysis, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did not run at the same time"):
+        together_figures({"a": analysis, "b": beside(tmp_path / "b", 5000)})
+
+
+def test_jobs_behind_emulated_nics_of_other_names_have_no_node_in_common(
+    analysis: Analysis, tmp_path: Path
+) -> None:
+    def behind(one: Analysis, name: str, nodes: tuple[int, ...] = ()) -> Analysis:
+        nic = EmulatedNic(name=name, bandwidth=1e9, ranks_per_node=2, nodes=nodes)
+        manifest = ProfileManifest(command=("a",), nic=nic)
+        profile = msgspec.structs.replace(one.profile, manifest=manifest)
+        return msgspec.structs.replace(one, profile=profile)
+
+    other = beside(tmp_path / "b", 0)
+    with pytest.raises(UsageError, match="have no node in common"):
+        together_figures({"a": behind(analysis, "x"), "b": behind(other, "y")})
+    figures = together_figures({"a": behind(analysis, "x"), "b": behind(other, "x", (1, 2))})
+    assert [figure.title.rpartition(" ")[2] for figure in figures] == [analysis.profile.names[1]]

@@ -12,7 +12,7 @@ from elbowroom.draw import svg
 from elbowroom.draw.files import save
 from elbowroom.draw.scales import horizontal, vertical
 from elbowroom.schedule.matrix import Matrix
-from elbowroom.schedule.pairing import DOT, MOST_WRITTEN, matrix_figure
+from elbowroom.schedule.pairing import DOT, MOST_WRITTEN, companions_figure, matrix_figure
 from schedule_fixture import published_matrix
 
 
@@ -97,3 +97,23 @@ def test_values_of_a_large_matrix_are_left_out() -> None:
     names = tuple(f"a{number}" for number in range(MOST_WRITTEN + 1))
     large = Matrix(names=names, percent=((100.0,) * len(names),) * len(names))
     assert matrix_figure(large, []).regions == ()
+
+
+def test_the_companions_of_each_application_rise_from_the_least_and_begin_with_half_of_the_cores() -> None:
+    matrix = published_matrix()
+    figure = companions_figure(matrix, {"CG": 75.2})
+    assert tuple(series.name for series in figure.series) == matrix.names
+    for series in figure.series:
+        column = [row[matrix.names.index(series.name)] for row in matrix.percent]
+        measured = series.y[1:] if series.name == "CG" else series.y
+        assert list(measured) == sorted(column)
+        labels = [figure.x.names[int(place)] for place in series.x]
+        assert sorted(label for label in labels if label != "half") == sorted(matrix.names)
+    cg = next(series for series in figure.series if series.name == "CG")
+    assert cg.y[0] == 75.2
+    assert figure.x.names[int(cg.x[0])] == "half"
+
+
+def test_bars_of_two_applications_do_not_share_a_place() -> None:
+    places = [place for series in companions_figure(published_matrix()).series for place in series.x]
+    assert len(places) == len(set(places)) == 64
