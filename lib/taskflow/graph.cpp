@@ -23,11 +23,8 @@ struct Version {
   std::shared_ptr<Version> incoming;
   int incoming_from = 0;
   // Of the process that sends it:
-  std::vector<Destination> bag;
-  std::vector<bool> holders;
-  std::size_t recipients = 0;
+  Recipients recipients;
   std::size_t expected = 0;
-  bool complete = true;
 };
 
 struct Graph::State {
@@ -180,8 +177,8 @@ void Graph::write(Data data, int writer, Task* task) {
   auto memory = previous ? previous->memory : allocate(state.size);
   const VersionPtr next = state.here = make_version(data, std::move(memory));
   if (writer != rank_) {
-    next->holders.resize(static_cast<std::size_t>(size_));
-    next->holders[static_cast<std::size_t>(writer)] = true;
+    next->recipients.holders.resize(static_cast<std::size_t>(size_));
+    next->recipients.holders[static_cast<std::size_t>(writer)] = true;
     previous->incoming = next;
     previous->incoming_from = writer;
     ++postponed_;
@@ -189,7 +186,7 @@ void Graph::write(Data data, int writer, Task* task) {
     return;
   }
   if (state.owner != rank_) {
-    next->bag.push_back({state.owner, task->priority});
+    next->recipients.bag.push_back({state.owner, task->priority});
     state.sent_home = next;
     ++counters_.messages;
   }
@@ -200,42 +197,20 @@ void Graph::write(Data data, int writer, Task* task) {
   look_whether_free(previous);
 }
 
-void Graph::count_recipient(Version& version, bool late) {
-  ++version.recipients;
-  ++counters_.messages;
-  counters_.data += version.recipients == 1;
-  counters_.broadcasts += version.recipients == 2;
-  counters_.complete += version.recipients == 2 && version.complete && !late;
-  counters_.most = std::max<std::uint64_t>(counters_.most, version.recipients);
-  if (!late) return;
-  ++counters_.late;
-  counters_.complete -= version.recipients > 2 && version.complete;
-  version.complete = false;
-}
-
 void Graph::add_recipient(const VersionPtr& version, int rank, int priority) {
-  version->holders.resize(static_cast<std::size_t>(size_));
-  auto&& held = version->holders[static_cast<std::size_t>(rank)];
-  if (held) {
-    for (Destination& known : version->bag) {
-      if (known.rank == rank) known.priority = std::max(known.priority, priority);
-    }
-    return;
-  }
-  held = true;
-  count_recipient(*version, version->closed);
-  if (version->closed) {
+  Recipients& recipients = version->recipients;
+  const Recipients::Added added = recipients.add(rank, priority, size_, version->closed, counters_);
+  if (added == Recipients::Added::kLate) {
     const Destination only{rank, priority};
     send(version, {&only, 1});
-    return;
   }
-  version->bag.push_back({rank, priority});
-  if (version->ready && version->expected > 0 && version->bag.size() >= version->expected) close(version);
+  if (added != Recipients::Added::kGathered) return;
+  if (version->ready && version->expected > 0 && recipients.bag.size() >= version->expected) close(version);
 }
 
 void Graph::expect(Data data, std::size_t recipients) {
   const VersionPtr& version = (owner(data), states_[data].here);
-  if (states_[data].owner != rank_ || version->recipients > 0 || recipients == 0) return;
+  if (states_[data].owner != rank_ || version->recipients.count > 0 || recipients == 0) return;
   version->expected = recipients;
   version->closed = false;
   expecting_.push_back(version);
@@ -259,7 +234,7 @@ void Graph::close(const VersionPtr& version) {
   if (version->closed) return;
   version->closed = true;
   version->expected = 0;
-  const std::vector<Destination> bag = std::exchange(version->bag, {});
+  const std::vector<Destination> bag = std::exchange(version->recipients.bag, {});
   if (settings_.broadcasts) {
     if (!bag.empty()) send(version, bag);
   } else {
@@ -281,7 +256,7 @@ void Graph::receive(const VersionPtr& version, int root) {
 
 void Graph::make_ready(const VersionPtr& version) {
   if (std::exchange(version->ready, true)) return;
-  const bool waits = version->expected > 0 && version->bag.size() < version->expected;
+  const bool waits = version->expected > 0 && version->recipients.bag.size() < version->expected;
   if (submitting_ && version->expected == 0 && !version->closed && states_[version->data].owner == rank_) {
     held_.push_back({submitted_ + settings_.hold, version});
   } else if (!waits) {

@@ -15,6 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "recipients.hpp"
+
 namespace elbowroom::taskflow {
 
 using Data = std::uint32_t;
@@ -26,11 +28,6 @@ enum class Mode : std::uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3 };
 struct Use {
   Data data = 0;
   Mode mode = Mode::kRead;
-};
-
-struct Destination {
-  std::int32_t rank = 0;
-  std::int32_t priority = 0;
 };
 
 struct Version;
@@ -72,16 +69,6 @@ class Memory {
 
   virtual std::byte* allocate(std::size_t size);  // on the heap, where nothing else is said
   virtual void free(std::byte* memory);
-};
-
-struct Counters {
-  std::uint64_t tasks = 0;       // executed here
-  std::uint64_t data = 0;        // versions that other processes read
-  std::uint64_t broadcasts = 0;  // versions that several others read
-  std::uint64_t complete = 0;    // of these, sent to all at once
-  std::uint64_t late = 0;        // recipients that came after their version was sent
-  std::uint64_t messages = 0;    // point-to-point messages that would be needed without broadcasts
-  std::uint64_t most = 0;        // recipients of one version
 };
 
 struct Settings {
@@ -141,7 +128,6 @@ class Graph {
   VersionPtr read(Data data, int reader, int priority);
   void write(Data data, int writer, Task* task);
   void add_recipient(const VersionPtr& version, int rank, int priority);
-  void count_recipient(Version& version, bool late);
   void make_ready(const VersionPtr& version);
   void close(const VersionPtr& version);
   void send(const VersionPtr& version, std::span<const Destination> recipients);

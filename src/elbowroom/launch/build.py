@@ -326,6 +326,37 @@ def trace_libraries(mpi: Mpi | None = None) -> Path:
     return native.kept(target, "traces", f"{key}{source_key(sources, files, others)}").parent
 
 
+def starpu_examples() -> Path:
+    """The folder with the examples of lib/starpu_mpi, NAME-elbowroom and NAME-starpu, for StarPU's MPI.
+
+    MachineError where StarPU-MPI is not installed, or they cannot be built.
+    """
+    path = native.given("starpu-examples")
+    if path is not None:
+        return path
+    installed = starpu.find_starpu()
+    mpi, sources = installed.mpi, native_sources()
+    packages = f"{BENCH_PACKAGES} {starpu.DEBIAN_PACKAGES}"
+    compiler = native.compiler_identity("examples of StarPU-MPI", packages)
+    files = native.files_below(sources, ("lib/starpu_mpi", *TASKFLOW_FOLDERS, "include"))
+    others = [compiler, installed.module, installed.version, mpi.kind, mpi.version, mpi.prefix, mpi.compiler]
+    target = Target(
+        "examples of StarPU-MPI",
+        sources / "lib" / "starpu_mpi",
+        (
+            "-DELBOWROOM_EXAMPLES=ON",
+            f"-DMPI_CXX_COMPILER={mpi.compiler}",
+            f"-DMPI_C_COMPILER={_c_wrapper(mpi)}",
+        ),
+        ("broadcast-elbowroom", "*-elbowroom", "*-starpu"),
+        packages,
+        f"the examples of StarPU-MPI for {mpi.name} (half a minute, once)",
+        called="examples",
+    )
+    key = f"{mpi.kind}-{mpi.version}-{source_key(sources, files, others)}"
+    return native.kept(target, "starpu-examples", key).parent
+
+
 def omp_tools() -> list[Path]:
     """The headers omp-tools.h that are installed: OMPT's, which GCC has not."""
     places = ("/usr/include", "/usr/lib/llvm-*/include/openmp", "/usr/lib/llvm-*/lib/clang/*/include")
