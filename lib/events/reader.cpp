@@ -193,7 +193,7 @@ void Reader::find_events() {
     throw Declined("no JSON");
   }
   if (buffer_[start] == '[') {
-    buffer_.erase(0, start);
+    forget(start);
     return;
   }
   std::size_t from = 0;
@@ -205,7 +205,7 @@ void Reader::find_events() {
       if (std::regex_search(begin, begin + std::min<std::ptrdiff_t>(64, buffer_.cend() - begin), match, array,
                             std::regex_constants::match_continuous)) {
         head_ = buffer_.substr(0, name);
-        buffer_.erase(0, name + static_cast<std::size_t>(match.length()) - 1);
+        forget(name + static_cast<std::size_t>(match.length()) - 1);
         return;
       }
       from = name + 1;
@@ -244,8 +244,8 @@ bool Reader::take_window() {
     if (parse(place + 1) || (tries == kTries && replace_words(buffer_.size()) && parse(place + 1))) {
       commit();
       begun_ = true;
-      const std::size_t rest = buffer_.find_first_not_of(kSpace, place + 1);
-      buffer_.replace(0, rest == std::string::npos ? buffer_.size() : rest, "[");
+      forget(next_event(place + 1) - 1);
+      buffer_[0] = '[';
       return true;
     }
   }
@@ -256,14 +256,31 @@ bool Reader::take_window() {
   if (end != 0 && (parse(end) || (replace_words(end) && parse(end)))) {
     commit();
     tail_ = buffer_.substr(end);
+    offset_ += end;
     return false;
   }
   if (!begun_) {
     throw Declined("ends early, or is damaged");
   }
-  const std::size_t lost = buffer_.size() - take_until_damage();
-  doubt_ = !source_.doubt().empty() ? source_.doubt() : more || lost > kLook ? "is damaged" : "ends early";
+  const std::size_t good = take_until_damage();
+  if (!source_.doubt().empty()) {
+    doubt_ = source_.doubt();
+  } else if (more || buffer_.size() - good > kLook) {
+    doubt_ = "is damaged from byte " + std::to_string(offset_ + next_event(std::max<std::size_t>(good, 1))) + " on";
+  } else {
+    doubt_ = "ends early";
+  }
   return false;
+}
+
+void Reader::forget(std::size_t length) {
+  buffer_.erase(0, length);
+  offset_ += length;
+}
+
+// Where the next event begins, from a place on.
+std::size_t Reader::next_event(std::size_t from) const {
+  return std::min(buffer_.find_first_not_of(kSpace, from), buffer_.size());
 }
 
 // NaN and Infinity, which are no JSON, become texts: what they are of has no number. Whether there were some.
@@ -464,7 +481,8 @@ void Reader::close() {
                            ",\"timeless\":" + std::to_string(timeless_) +
                            ",\"waiting\":" + std::to_string(open_.waiting()) +
                            ",\"merged\":" + (merged_ ? "true" : "false") + ",\"head\":" + in_quotes(head_) +
-                           ",\"tail\":" + in_quotes(tail_) + ",\"doubt\":" + in_quotes(doubt_) + "}";
+                           ",\"tail\":" + in_quotes(tail_) + ",\"tail_at\":" + std::to_string(offset_) +
+                           ",\"doubt\":" + in_quotes(doubt_) + "}";
   write_all(out_, text.data(), text.size());
 }
 

@@ -24,6 +24,8 @@ class Reader {
  private:
   void find_events();
   bool take_window();
+  void forget(std::size_t length);
+  std::size_t next_event(std::size_t from) const;
   bool parse(std::size_t length);
   bool replace_words(std::size_t length);
   std::size_t take_until_damage();
@@ -33,7 +35,8 @@ class Reader {
 
   Source& source_;
   int out_;
-  std::string buffer_;  // begins with the [ of the window's array
+  std::string buffer_;      // begins with the [ of the window's array
+  std::size_t offset_ = 0;  // of the buffer in the file's JSON; at the end, that of the tail
   std::string head_, tail_, doubt_;
   bool begun_ = false;  // a window was taken
   simdjson::dom::parser parser_;

@@ -25,7 +25,7 @@ from elbowroom.trace.overlap.document import (
 )
 from elbowroom.trace.overlap.estimate import SlowdownEffect, estimate
 from elbowroom.trace.overlap.events import NONE, Events, Ints
-from elbowroom.trace.overlap.exposure import Exposure, SideSlices, by_rank, exposure, of_side
+from elbowroom.trace.overlap.exposure import Exposure, SideSlices, exposure, of_side
 from elbowroom.trace.overlap.gaps import with_gaps
 from elbowroom.trace.overlap.instances import Instances, distinct, instances_of
 from elbowroom.trace.overlap.median_step import median_step_of
@@ -119,17 +119,17 @@ def analyse(
     effect_of = _compared if compared else _not_compared
     operations = operations_of(comp.kinds, channels_of(events, comm))
     comp_effect, cost = _measured(
-        events, comp, own, times, by_rank(computing),
-        effect_of(events, comp, places, own, by_rank(communicating), steps.count, operations),
+        events, comp, own, times, computing.active,
+        effect_of(events, comp, places, own, communicating.active, steps.count, operations),
     )  # fmt: skip
     if comp_effect.copies:
         events = dataclasses.replace(events, notes=(*events.notes, COPIES.format(comp_effect.copies)))
-    most = most_of(events, comp, places.place, by_rank(computing), times.ranks)
+    most = most_of(events, comp, places.place, computing.active, times.ranks)
     names = _numbers_of_names(events)
     any_kind = dataclasses.replace(comm, main=np.where(comm.main == NONE, NONE, 0))
     comm_effect, comm_cost = _measured(
-        events, any_kind, names, times, by_rank(communicating),
-        effect_of(events, any_kind, comm_places, names, by_rank(computing), steps.count),
+        events, any_kind, names, times, communicating.active,
+        effect_of(events, any_kind, comm_places, names, computing.active, steps.count),
     )  # fmt: skip
     known = _HidingCosts(
         comp=cost,
@@ -144,7 +144,7 @@ def analyse(
     return msgspec.structs.replace(
         document,
         settings=settings_of(events, comm, answer),
-        median_step=median_step_of(events, comp, places, by_rank(computing), by_rank(communicating)),
+        median_step=median_step_of(events, comp, places, computing.active, communicating.active),
     )
 
 
@@ -333,7 +333,7 @@ class _SideTimes:
 
 def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices) -> _SideTimes:
     """Waits for messages communicate where the rank does not compute."""
-    comp, comm, waits = by_rank(computing), by_rank(communicating), by_rank(waiting)
+    comp, comm, waits = computing.active, communicating.active, waiting.active
     ranks = tuple(sorted(set(comp) | set(comm)))
     none = np.zeros(0, dtype=np.int64)
     hidden = span = either = 0

@@ -21,7 +21,8 @@ from elbowroom.trace.overlap.json_events import (
     EventArguments,
     JsonEvent,
     JsonTrace,
-    text_around,
+    text_behind,
+    text_in_front,
 )
 from elbowroom.trace.overlap.launches import Launches, find_launches
 from elbowroom.trace.overlap.raw_events import RawColumns, RawEvents
@@ -54,12 +55,15 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
 def events_of(
     path: Path, columns: RawColumns, header: dict[str, Any], pairs: Ints, *, format: str = "json"
 ) -> Events:
-    """What json-events wrote of a file, or of a part of it, which it may change. `pairs`: the classes and lanes
-    that the file has together; they decide what its lanes are.
+    """What json-events wrote of a file, or of a part of it, which it may change. `pairs`: the classes and
+    lanes that the file has together; they decide what its lanes are.
     """
     table = EventTable()
-    about, doubt = table.add_columns(columns, header, pairs)
-    return dataclasses.replace(table.events(path, about, doubt), format=format)
+    table.add_columns(columns, header, pairs)
+    about = text_in_front(header["head"]) | text_behind(
+        header["tail"], header.get("tail_at", 0), path, in_object=bool(header["head"])
+    )
+    return dataclasses.replace(table.events(path, about, header.get("doubt", "")), format=format)
 
 
 class _Groups(dict[Any, bool | None]):
@@ -163,11 +167,9 @@ class EventTable:
                 self.facts.add(key[0], event.name, event.args, key[1])
         return whole
 
-    def add_columns(
-        self, columns: RawColumns, header: dict[str, Any], pairs: Ints
-    ) -> tuple[dict[str, Any], str]:
-        """Adds what json-events wrote (raw_events.py), and gives what stands around the events, and why they
-        are not whole (may be empty). `pairs`: all classes and lanes that the file has together.
+    def add_columns(self, columns: RawColumns, header: dict[str, Any], pairs: Ints) -> None:
+        """Adds what json-events wrote (raw_events.py). `pairs`: the classes and lanes that the file has
+        together.
         """
         check_memory(len(columns))
         self.correlation.add(columns.correlation)
@@ -195,11 +197,6 @@ class EventTable:
             self.facts.add(_hashable(process), fact, arguments, _hashable(thread))
         self.timeless, self.unended = header["timeless"], header["waiting"]
         self.merged = bool(header.get("merged"))
-        about = {
-            **text_around(header["head"].rstrip(" \t\r\n,") + "}"),
-            **text_around("{" + header["tail"].lstrip(" \t\r\n,")),
-        }
-        return about, header.get("doubt", "")
 
     def _class_key(self, raw: list[Any]) -> tuple[tuple[Any, ...], int]:
         """The key of a class as `_keys` makes it, and which of _GROUPS its lanes are of."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO
 
@@ -52,7 +53,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     file: int = 0
 
 
-def order_of(lane: Small, start: Ints, duration: Ints) -> Ints:
+def order_of(lane: Ints | Small, start: Ints, duration: Ints) -> Ints:
     """Indices of events by lane, then by begin, the longest first; quick where they are in that order."""
     if len(lane) < 2:
         return np.arange(len(lane))
@@ -83,7 +84,8 @@ class Events:
     an event (NONE: not recorded); `issued`: when the host did that, its begin where that is not recorded.
     `job`: what the files of one job agree on. `multiprocessors`: of a device, where the trace says it.
     `continued`: events that began before this part of a long trace (long_traces.py): their time counts here,
-    and they were counted there; None: there are none. `doubts`: why the trace cannot be trusted; `notes`:
+    and they were counted there; None: there are none. `ordered`: whether they are in the order of `order_of`.
+    `doubts`: why the trace cannot be trusted; `notes`:
     what readers of the result must know.
     """
 
@@ -100,6 +102,7 @@ class Events:
     job: str = ""
     multiprocessors: int | None = None
     continued: Flags | None = None
+    ordered: bool = False
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
@@ -117,10 +120,12 @@ class Events:
         return self.start + self.duration
 
     def in_order(self, chosen: Ints) -> Ints:
-        """The chosen events by lane, then by begin, the longest first."""
+        """The chosen events, ascending indices, by lane, then by begin, the longest first."""
+        if self.ordered:
+            return chosen
         return chosen[order_of(self.lane[chosen], self.start[chosen], self.duration[chosen])]
 
-    @property
+    @cached_property
     def rank(self) -> Small:
         """Of each event."""
         of_lanes = np.array([lane.rank for lane in self.lanes], dtype=np.int32)

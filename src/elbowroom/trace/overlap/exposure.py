@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -43,6 +44,16 @@ class SideSlices:
     kind: Small
     names: tuple[str, ...]
 
+    @cached_property
+    def parts(self) -> dict[int, Ints]:
+        """Where the slices of each rank are."""
+        return dict(_ranks(self.rank))
+
+    @cached_property
+    def active(self) -> dict[int, Spans]:
+        """When the side is active on each rank that has it."""
+        return {rank: union(self.cut.start[part], self.cut.end[part]) for rank, part in self.parts.items()}
+
 
 def of_side(events: Events, sides: Sides, cut: Slices, side: int) -> SideSlices:
     """The slices of a side. Kinds are its names, the ones with most time first, the rest as one."""
@@ -73,11 +84,10 @@ def exposure(events: Events, mine: SideSlices, other: SideSlices) -> Exposure:
     del place
     own = _summed(number, mine.cut.end - mine.cut.start, len(event))
     shares = _Shares(len(event))
-    others = dict(_ranks(other.rank))
     begin = events.start[event]
-    for rank, parts in _ranks(mine.rank):
-        if rank in others:
-            _share(shares, mine, number, parts, begin, other, others[rank])
+    for rank in mine.parts:
+        if rank in other.parts:
+            _share(shares, mine, number, begin, other, rank)
     return Exposure(
         event=event,
         own=own,
@@ -98,12 +108,12 @@ class _Shares:
 
 
 def _share(
-    shares: _Shares, mine: SideSlices, number: Ints, parts: Ints, begin: Ints, other: SideSlices, theirs: Ints
+    shares: _Shares, mine: SideSlices, number: Ints, begin: Ints, other: SideSlices, rank: int
 ) -> None:
-    """Adds one rank: its slices `parts` beside the slices `theirs` of the other side."""
-    all_spans = union(other.cut.start[theirs], other.cut.end[theirs])
+    """Adds one rank: its slices beside those of the other side."""
+    parts, theirs, all_spans = mine.parts[rank], other.parts[rank], other.active[rank]
     covered = all_spans.covered(mine.cut.start[parts], mine.cut.end[parts])
-    np.add.at(shares.shared, number[parts], covered)
+    shares.shared += _summed(number[parts], covered, len(shares.shared))
     # Of each kind only what shares time with any, or begins beside any.
     parts = parts[(shares.shared[number[parts]] > 0) | all_spans.contains(begin[number[parts]])]
     if not len(parts):
@@ -112,9 +122,10 @@ def _share(
     start, end = mine.cut.start[parts], mine.cut.end[parts]
     most, most_at_start = np.zeros(len(here), dtype=np.int64), np.full(len(here), -1, dtype=np.int64)
     kinds = other.kind[theirs]
-    for kind in np.unique(kinds):
+    there = np.unique(kinds)
+    for kind in there:
         chosen = theirs[kinds == kind]
-        active = union(other.cut.start[chosen], other.cut.end[chosen])
+        active = all_spans if len(there) == 1 else union(other.cut.start[chosen], other.cut.end[chosen])
         part = _summed(local, active.covered(start, end), len(here))
         better = part > most
         most[better], shares.main[here[better]] = part[better], kind
@@ -127,15 +138,10 @@ def _ranks(rank: Small) -> Iterator[tuple[int, Ints]]:
     if len(rank) and (rank[0] == rank).all():
         yield int(rank[0]), np.arange(len(rank))
         return
-    order = np.argsort(rank, kind="stable")
+    order = np.arange(len(rank)) if (rank[1:] >= rank[:-1]).all() else np.argsort(rank, kind="stable")
     cuts = np.flatnonzero(np.diff(rank[order])) + 1
     for part in np.split(order, cuts) if len(order) else ():
         yield int(rank[part[0]]), part
-
-
-def by_rank(side: SideSlices) -> dict[int, Spans]:
-    """When a side is active on each rank that has it."""
-    return {rank: union(side.cut.start[parts], side.cut.end[parts]) for rank, parts in _ranks(side.rank)}
 
 
 def _summed(number: Ints, length: Ints, instances: int) -> Ints:

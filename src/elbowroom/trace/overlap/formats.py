@@ -273,6 +273,7 @@ def joined(parts: Sequence[Events], files: Sequence[str]) -> Events:
         continued=None
         if all(part.continued is None for part in parts)
         else np.concatenate([~part.counts for part in parts]),
+        ordered=all(part.ordered for part in parts),  # lanes of a file follow those of the one before
         multiprocessors=next((one.multiprocessors for one in parts if one.multiprocessors), None),
         doubts=tuple(dict.fromkeys(text for part in parts for text in part.doubts)),
         notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),

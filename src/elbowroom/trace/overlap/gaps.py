@@ -43,5 +43,6 @@ def with_gaps(events: Events, communicates: Flags) -> Events:
         continued=None
         if events.continued is None
         else np.concatenate([events.continued, np.zeros(len(gap), dtype=bool)]),
+        ordered=False,
         notes=(*events.notes, NOTE),
     )

@@ -74,6 +74,8 @@ class JsonTrace:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._offset = 0  # of what is not read yet
+        self._in_object = False
         self.about: dict[str, Any] = {}
         self.doubt = ""
 
@@ -94,11 +96,11 @@ class JsonTrace:
                     if not self.doubt:
                         self._tail(buffer, source)
                     return
-            events, buffer, ended = _one_by_one(buffer)
+            events, buffer, ended = self._one_by_one(buffer)
             if events:
                 yield events
             if not ended or source.doubt:
-                self.doubt = source.doubt or "ends early"
+                self.doubt = self.doubt or source.doubt or "ends early"
             elif not self.doubt:
                 self._tail(buffer, source)
 
@@ -107,7 +109,7 @@ class JsonTrace:
         buffer = source.read()
         start = buffer.lstrip(b"\xef\xbb\xbf \t\r\n")
         if start[:1] == b"[":
-            return start[1:]
+            return self._behind(buffer, start[1:])
         while (match := _ARRAY.search(buffer)) is None:
             more = source.read()
             if not more or len(buffer) > LARGEST_HEAD or start[:1] != b"{":
@@ -118,18 +120,22 @@ class JsonTrace:
                     hint="give a trace in Chrome's or Kineto's JSON",
                 )
             buffer += more
-        self._keep(buffer[: match.start()].rstrip(_SPACE) + b"}")
-        return buffer[match.end() :]
+        self.about |= text_in_front(buffer[: match.start()].decode("utf-8", "replace"))
+        self._in_object = True
+        return self._behind(buffer, buffer[match.end() :])
+
+    def _behind(self, buffer: bytes, rest: bytes) -> bytes:
+        """What is left of the buffer."""
+        self._offset += len(buffer) - len(rest)
+        return rest
 
     def _tail(self, buffer: bytes, source: ByteSource) -> None:
         while (more := source.read()) and len(buffer) < LARGEST_TAIL:
             buffer += more
         if source.doubt:
             self.doubt = source.doubt
-        self._keep(b"{" + buffer.lstrip(_SPACE))
-
-    def _keep(self, text: bytes) -> None:
-        self.about |= text_around(text.decode("utf-8", "replace"))
+        text = buffer.decode("utf-8", "replace")
+        self.about |= text_behind(text, self._offset, self._path, in_object=self._in_object)
 
     def _cut(self, buffer: bytes) -> tuple[list[JsonEvent], bytes, bool]:
         """The events of a block, what is left of it, and whether what can be read of the array ended."""
@@ -138,28 +144,56 @@ class JsonTrace:
             try:
                 return (
                     _EVENTS.decode(b"[" + buffer[: place + 1] + b"]"),
-                    buffer[place + 1 :].lstrip(_SPACE),
+                    self._behind(buffer, buffer[place + 1 :].lstrip(_SPACE)),
                     False,
                 )
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
-        events, rest, ended = _one_by_one(buffer)
-        if not ended and len(rest) > 16 * BLOCK:
-            self.doubt = "is damaged"
-            return events, rest, True
-        if not ended and events and len(rest) > BLOCK:
-            self.doubt = "is damaged"
+        events, rest, ended = self._one_by_one(buffer)
+        if not ended and (len(rest) > 16 * BLOCK or (events and len(rest) > BLOCK)):
+            self.doubt = f"is damaged from byte {self._offset} on"
             return events, rest, True
         return events, rest, ended
 
+    def _one_by_one(self, buffer: bytes) -> tuple[list[JsonEvent], bytes, bool]:
+        events, rest, ended = _one_by_one(buffer)
+        return events, self._behind(buffer, rest), ended
 
-def text_around(text: str) -> dict[str, Any]:
-    """What stands before or behind the events as an object; empty where it is none."""
+
+def text_in_front(text: str) -> dict[str, Any]:
+    """What stands in front of the events as an object; empty where it is none."""
+    return _object(text.rstrip(" \t\r\n,") + "}")[0]
+
+
+def text_behind(text: str, offset: int, path: Path, *, in_object: bool) -> dict[str, Any]:
+    """What stands behind the events, at `offset` of the file, in the same object, if they are in one.
+    UsageError where another document follows.
+    """
+    whole = offset + len(text.encode())
+    about: dict[str, Any] = {}
+    end = 0
+    if in_object:
+        text = text.lstrip(" \t\r\n,")
+        about, end = _object("{" + text)
+        end -= 1
+    rest = text[end:].lstrip(" \t\r\n\0")
+    if rest[:1] in ("{", "["):
+        raise UsageError(
+            f"holds several documents: another one begins at byte {whole - len(rest.encode())}",
+            field="trace",
+            value=str(path),
+            hint="give each as a file of its own",
+        )
+    return about
+
+
+def _object(text: str) -> tuple[dict[str, Any], int]:
+    """The object at the begin of a text, and where it ends; empty where there is none."""
     try:
-        about = json.loads(text, strict=False)
+        about, end = json.JSONDecoder(strict=False).raw_decode(text)
     except (ValueError, RecursionError):
-        return {}
-    return about if isinstance(about, dict) else {}
+        return {}, len(text)
+    return (about, end) if isinstance(about, dict) else ({}, len(text))
 
 
 class ByteSource:

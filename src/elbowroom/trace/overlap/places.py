@@ -6,6 +6,7 @@ schedule hides is mostly hidden at the same places. Steps are what the trace nam
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,7 +72,7 @@ def find_places(events: Events, exposure: Exposure, steps: StepBeginnings) -> Pl
         step[mine] = np.searchsorted(begins, issued[mine], side="right") - 1
     cell = np.where(step == NONE, NONE, rank * np.int64(max(steps.count, 1)) + step)
     # Instances are in order of lane and time; groups are those of one class, lane and step.
-    order = np.lexsort((np.arange(count), step, kind, lane))
+    order = _sorted(lane, kind, step)
     _, index, size = _groups(np.stack([lane[order], kind[order], step[order]]))
     usual = _usual(lane[order], kind[order], size, (step[order] != NONE) & (index == 0))
     place_in_rank = _within_ranks(events)[lane]
@@ -82,6 +83,14 @@ def find_places(events: Events, exposure: Exposure, steps: StepBeginnings) -> Pl
     ) + index
     place[order[there]] = np.unique(code[there], return_inverse=True)[1]
     return Places(place=place, cell=np.where(place == NONE, NONE, cell), steps=steps.count)
+
+
+def _sorted(lane: Ints, kind: Ints, step: Ints) -> Ints:
+    """The order by lane, class and step, of equals as they are; by one number where it is small enough."""
+    ends = [int(one.max(initial=0)) + 2 for one in (lane, kind, step)]
+    if math.prod(ends) < 1 << 62:
+        return np.argsort((lane * ends[1] + kind) * ends[2] + step + 1, kind="stable")
+    return np.lexsort((step, kind, lane))
 
 
 def _groups(keys: Ints) -> tuple[Ints, Ints, Ints]:

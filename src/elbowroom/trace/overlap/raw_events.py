@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -26,8 +26,8 @@ _BYTES = sum(one.itemsize for one in _TYPES.values())
 
 @dataclass(frozen=True)
 class RawColumns:
-    """Events as columns of shape (events,): numbers of class and lane in the header; times in us. `continued`:
-    as in Events.
+    """Events as columns of shape (events,): numbers of class and lane in the header; times in us.
+    `continued`: as in Events.
     """
 
     kind: Small

@@ -43,8 +43,9 @@ class Spans:
 
 def union(start: Ints, end: Ints) -> Spans:
     """The moments of any intervals, which may overlap."""
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
     reach = np.maximum.accumulate(end) if len(end) else end
     first = np.ones(len(start), dtype=bool)
     first[1:] = start[1:] > reach[:-1]

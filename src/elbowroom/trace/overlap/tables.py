@@ -99,27 +99,28 @@ def events(
     """The columns, without events that have no duration, in the order of `order_of`. Classes that are named
     as a step are steps.
     """
-    there = np.flatnonzero(duration > 0)
-    lane = lane[there].astype(np.int32, copy=False)
-    order = order_of(lane, start[there], duration[there])
-    there, lane = there[order], lane[order]
-    del order
+    used = np.flatnonzero(duration > 0)
+    used = used[order_of(lane[used], start[used], duration[used])]
+    as_they_are = len(used) == len(duration) and bool((used[1:] > used[:-1]).all())
+    there = slice(None) if as_they_are else used  # of all, nothing is copied
+    began = start[there]
     return Events(
         format=format,
         classes=tuple(map(_with_step, classes)),
         lanes=tuple(lanes),
         ranks=tuple(ranks),
         kind=kind[there].astype(np.int32, copy=False),
-        lane=lane,
-        start=start[there],
+        lane=lane[there].astype(np.int32, copy=False),
+        start=began,
         duration=duration[there],
         launched=(
-            np.full(len(there), NONE, dtype=np.int32)
+            np.full(len(began), NONE, dtype=np.int32)
             if launched is None
             else launched[there].astype(np.int32, copy=False)
         ),
-        issued=start[there] if issued is None else issued[there],
+        issued=began if issued is None else issued[there],
         continued=None if continued is None else continued[there],
+        ordered=True,
         **more,
     )
 

@@ -145,7 +145,10 @@ def test_a_large_trace_with_damage_is_read_up_to_there(tmp_path, monkeypatch):
     middle = data.index(b'"ts": 700000,')
     damaged.write_bytes(data[:middle] + b"x" + data[middle + 1 :])
     found = read_fast(damaged)
-    assert found.doubts == ("damaged.json is damaged: the events before that are analysed",)
+    place = data.rindex(b'{"ph"', 0, middle)
+    assert found.doubts == (
+        f"damaged.json is damaged from byte {place} on: the events before that are analysed",
+    )
     assert len(found) == 70_000
 
 
