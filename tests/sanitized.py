@@ -21,6 +21,9 @@ TESTS = {
     "thread": ("core_tests", "broadcast_tests", "taskflow_tests", "predict_tests"),
 }  # fmt: skip
 
+READERS = ("json-events", "otf2-events")
+"""Programs that read files of others; with sanitizers for memory."""
+
 _one_at_a_time = ThreadPoolExecutor(1)
 _begun: dict[str, Future[Path]] = {}
 
@@ -42,6 +45,7 @@ def _build(sanitizers: str) -> Path:
     """The native tests and, where the MPI's compiler is known, the probe with sanitizers for memory."""
     folder = Path(os.environ["ELBOWROOM_SANITIZERS"]) / sanitizers.replace(",", "-")
     compiler = Path(os.environ.get("ELBOWROOM_MPIRUN", "")).parent / "mpicxx"
+    readers = [] if sanitizers == "thread" else list(READERS)
     probe = ["probe"] if compiler.exists() and sanitizers != "thread" else []
     command = ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "-DELBOWROOM_TESTS=ON"]
     command += ["-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DELBOWROOM_SANITIZE={sanitizers}"]
@@ -54,7 +58,10 @@ def _build(sanitizers: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w", encoding="ascii") as lock:  # one worker builds, another finds it there
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for step in (command, ["cmake", "--build", str(folder), "--target", *TESTS[sanitizers], *probe]):
+        for step in (
+            command,
+            ["cmake", "--build", str(folder), "--target", *TESTS[sanitizers], *readers, *probe],
+        ):
             done = subprocess.run(["nice", "-n", "19", *step], capture_output=True, text=True)
             assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return folder

@@ -4,8 +4,12 @@
 
 #include <isa-l/igzip_lib.h>
 
-#include <protozero/pbf_reader.hpp>
+#include <protozero/exception.hpp>
 #include <utility>
+
+// A field of another type than Perfetto's is damage, as any other.
+#define protozero_assert(condition) ((condition) ? void() : throw protozero::unknown_pbf_wire_type_exception{})
+#include <protozero/pbf_reader.hpp>
 
 #include "events/json_text.hpp"
 

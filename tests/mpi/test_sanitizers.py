@@ -6,16 +6,24 @@ in.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+import benchmark_modules
 import sanitized
+from damage import damages
+from made_overlap import Recipe, kineto, make
+from perfetto_file import Slices, compressed, track
 from sanitized import TESTS
+
+write_archive = benchmark_modules.load("otf2_archive").write_archive
 
 CORES = sorted(os.sched_getaffinity(0))
 # hwloc's plugin for PCI is unloaded before leaks are looked for, so those of its libpciaccess have no name to
@@ -37,6 +45,9 @@ MPI_LIBRARIES = (
 # names inside the C library are not known on a machine without its debugging symbols.
 WHOLE_STACKS = {"ASAN_OPTIONS": "fast_unwind_on_malloc=0"}
 
+HALTS = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
+NO_LEAKS = {"ASAN_OPTIONS": "detect_leaks=0"}
+
 pytestmark = pytest.mark.skipif(
     not os.environ.get("ELBOWROOM_SANITIZERS"), reason="slow; set ELBOWROOM_SANITIZERS to a build folder"
 )
@@ -53,7 +64,9 @@ def address() -> Path:
 
 
 def run(command: list[str], environment: dict[str, str], text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, env=os.environ | environment, input=text, capture_output=True, text=True)
+    return subprocess.run(
+        command, env=os.environ | environment, input=text, capture_output=True, text=True, errors="replace"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +78,7 @@ def thread() -> Path:
 def test_the_native_tests_pass_under_address_and_undefined_behaviour_sanitizers(
     address: Path, tests: str
 ) -> None:
-    options = WITHOUT_PCI | {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
+    options = WITHOUT_PCI | HALTS
     # Counting the graph of the thesis takes a minute and a half there, and does nothing that others do not.
     chosen = ["--test-case-exclude=*of the thesis*"] if tests == "taskflow_tests" else []
     done = run([str(program(address, tests)), *chosen], options)
@@ -83,6 +96,37 @@ def test_the_native_tests_pass_under_the_thread_sanitizer(thread: Path, tests: s
     chosen = parts.get(tests, [])
     done = run([str(program(thread, tests)), *chosen], {"TSAN_OPTIONS": "halt_on_error=1"})
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize("options", [[], ["--perfetto"]], ids=["JSON", "Perfetto"])
+def test_a_damaged_trace_breaks_no_rule_of_memory_in_json_events(
+    address: Path, tmp_path: Path, options: list[str], packed: bool
+) -> None:
+    slices = Slices(incremental=True)
+    slices.spans([("gemm", "kernel", 1, 1000 * at, 1000 * at + 900) for at in range(40)])
+    packets = slices.data + compressed(track(1, "stream", 0))
+    good = packets if options else kineto(make(Recipe(seed=1, instances=60)))
+    path = tmp_path / "trace"
+    for damaged in damages(gzip.compress(good) if packed else good, 200):
+        path.write_bytes(damaged)
+        done = run([str(program(address, "json-events")), *options, str(path)], HALTS)
+        assert done.returncode in (0, 4), done.stderr[-4000:]
+
+
+def test_a_damaged_archive_breaks_no_rule_of_memory_in_otf2_events(address: Path, tmp_path: Path) -> None:
+    anchor = write_archive(tmp_path / "whole", 400)
+    if anchor is None:
+        pytest.skip("libotf2 or a compiler is missing")
+    files = [one.relative_to(anchor.parent) for one in anchor.parent.rglob("*") if one.is_file()]
+    for number in range(100):
+        copy = tmp_path / str(number)
+        shutil.copytree(anchor.parent, copy)
+        file = copy / files[number % len(files)]
+        file.write_bytes(next(damages(file.read_bytes() or b"x", 1, seed=number)))
+        # libotf2 leaks what it opened, and ends the process on some damage.
+        done = run([str(program(address, "otf2-events")), str(copy / anchor.name)], HALTS | NO_LEAKS)
+        assert not re.search("Sanitizer|runtime error", done.stderr), done.stderr[-4000:]
 
 
 @pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
