@@ -37,7 +37,8 @@ class RowEffect:
 class Pool:
     """Of each row: its `kernel`, the logarithm of its slowdown (`log`), its standard `error` and its
     `contrasts`. `multiplier`: of each class's weight, for the mean over the shared time; `unseen`: the
-    variance of that mean by rows that nothing compares; `spread`: the variance between rows.
+    variance of that mean, since the parts of rows in it are not those of the shared time; `spread`: the
+    variance between rows, 0 where they may be alike.
     """
 
     kernel: Ints
@@ -79,13 +80,11 @@ def pool_rows(
     error2[usable] = steady[usable] * ROW_ERROR**2 / dose[usable] ** 2
     own = log.copy()
     own[usable] += longer[usable] / dose[usable]
-    spread = _spread(own[usable], error2[usable])
+    excess, differ = _spread(own[usable], error2[usable])
+    spread = excess if differ else 0.0
     kept = np.where(usable, spread / (spread + error2), 0.0)
-    # With no spread between rows: the weights of the sums.
-    part = dose.clip(0) / (1 + spread * dose.clip(0))
-    part = part / part.sum()
-    # A row that differs from all others must not move them: the median.
-    mean = _median(own[usable], part[usable]) if spread else 0.0
+    part = dose.clip(0) / dose.clip(0).sum()
+    mean = float((part * own)[usable].sum() / part[usable].sum()) if spread else 0.0
     of_row = np.zeros(rows, dtype=np.int64)
     of_row[row[row != NONE]] = kernel[row != NONE]
     time = np.bincount(row[row != NONE], shared[row != NONE], rows)
@@ -103,7 +102,7 @@ def pool_rows(
         ),
         contrasts=np.where(usable, contrasts, 0.0),
         multiplier=multiplier,
-        unseen=float((time**2 * (1 - kept)).sum()) * spread,
+        unseen=float(((mixed - time) ** 2).sum()) * excess,
         spread=spread,
     )
 
@@ -145,23 +144,16 @@ def _sums(
     return longer, dose, variance, model, largest
 
 
-def _median(values: Floats, weight: Floats) -> float:
-    order = np.argsort(values)
-    reach = np.cumsum(weight[order])
-    return float(values[order][int(np.searchsorted(reach, reach[-1] / 2))])
-
-
-def _spread(own: Floats, error2: Floats) -> float:
-    """The variance of the rows' true values (DerSimonian and Laird, Controlled Clinical Trials 7, 1986); 0
-    where they may be alike.
+def _spread(own: Floats, error2: Floats) -> tuple[float, bool]:
+    """The variance of the rows' true values (DerSimonian and Laird, Controlled Clinical Trials 7, 1986), and
+    whether they differ significantly.
     """
     if len(own) < 2:
-        return 0.0
+        return 0.0, False
     part = 1 / error2
     mean = float((part * own).sum() / part.sum())
     total = float((part * (own - mean) ** 2).sum())
-    if total < chdtri(len(own) - 1, ALIKE):
-        return 0.0
     excess = total - (len(own) - 1)
     size = float(part.sum() - (part**2).sum() / part.sum())
-    return max(excess / size, 0.0) if size > 0 else 0.0
+    variance = max(excess / size, 0.0) if size > 0 else 0.0
+    return variance, total >= chdtri(len(own) - 1, ALIKE)
