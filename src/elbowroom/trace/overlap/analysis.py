@@ -52,7 +52,7 @@ from elbowroom.trace.overlap.verdict import verdict
 NS = 1e9
 REPEATED = "the trace names no steps: {} repetitions of the same computations count as steps"
 TOO_WIDE = "the interval of its slowdown, {:.2f} to {:.2f}, is too wide to be of use"
-WIDEST = 1.3
+WIDEST = 1.35
 """The upper end of an interval over its lower end, at most."""
 COPIES = "{} steps have exactly the durations of others: they are copies, and count once"
 WINDOW = 8
