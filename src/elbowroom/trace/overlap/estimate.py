@@ -48,6 +48,10 @@ differ, and the mean needs the large ones.
 """
 NONLINEAR = 10
 """Of 201 arrangements: with fewer beyond the observed one, what is lost does not follow the covered share."""
+LEAST_CONTRAST = 0.1
+"""By how much the covered shares that compare differ, a part of the covered share, at least: what is nearly
+always covered does not say how long it takes alone.
+"""
 A_THIRD = 1 / 3
 """Of the estimate: a placebo with a larger effect confounds it."""
 KEPT = 100_000_000
@@ -95,14 +99,17 @@ def estimate(
     groups: Ints | None = None,
 ) -> SlowdownEffect | None:
     """The slowdown of a table beside the other side (`active`, by rank); None where nothing compares: no
-    covered instance has its place in another step or on another rank. `tick`: resolution of durations, ns.
-    `groups`: the group of each kind of the other side (None: each is one).
+    covered instance has its place in another step or on another rank, or all are nearly always covered.
+    `tick`: resolution of durations, ns. `groups`: the group of each kind of the other side (None: each is
+    one).
     """
     table = _comparable(table)
     if not len(table) or not table.shared.any():
         return None
     windows = windows_of(table, active)
     fit = _WeightedFit(table, windows, tick)
+    if fit.contrast() < LEAST_CONTRAST:
+        return None
     shifts = np.random.default_rng(seed).random((SHIFTS + 1, int(windows.step.max()) + 1))
     shifts[0] = 0.0
     circle = _Circle(fit, windows, shifts)
@@ -184,6 +191,11 @@ class _WeightedFit:
         """Compares what communication covers at all with what it does not, whatever the share."""
         self.instrument, self.state = "any", (self.state > 0).astype(float)
         self._one(self.weight)
+
+    def contrast(self) -> float:
+        """By how much the instrument differs where levels are alike, a part of itself."""
+        apart = np.abs(self.levels.residual(self.state, self.usual))
+        return dot(self.usual, apart) / max(dot(self.usual, self.state), 1e-12)
 
     def instrument_of(self, share: Floats) -> Floats:
         """The instrument where communication covers a `share` of the usual durations."""

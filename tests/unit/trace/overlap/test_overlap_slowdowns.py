@@ -37,3 +37,11 @@ def test_time_that_earlier_instances_lost_does_not_bias_the_estimate() -> None:
 def test_the_share_is_not_the_instrument_where_losses_do_not_follow_it() -> None:
     instruments = [planted("dose", 1.4, seed)[0].instrument for seed in range(TRACES)]
     assert instruments.count("any") > TRACES / 2
+
+
+def test_communication_that_is_nearly_always_hidden_has_no_slowdown_of_its_own() -> None:
+    for seed in range(TRACES):
+        events, _ = make_events(Truth(seed=seed, covered=0.95, jitter=0.1))
+        found = analyse(events, ["hidden"])
+        assert found.hidden_share > 0.9
+        assert found.comm_cost is None
