@@ -8,6 +8,7 @@ waits for a core explains, `late-rank` does not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -30,7 +31,12 @@ LEAST = 0.05
 """A cause takes at least this share of a step: less is within the noise of programs without a fault on a
 machine with other processes (docs/measured/zoo.md), and a repair that gains less is seldom worth it."""
 SURE = 0.03
-"""The lower end of its 90 % interval is at least this."""
+"""Its share is more than this, by a test whose error counts for all causes together."""
+FAMILY_ERROR = 0.05
+"""The chance that the steps of a program show any cause whose share is SURE at most."""
+SHARED_ERROR = 0.1
+"""What ranks wait for cores is only known to this part of it where it is told from waits for each other: the
+scheduler's samples are longer than calls."""
 SIBLING_LOSS = (0.0, 0.25, 0.5)
 """What a computing thread loses to another one on its core (SMT): nothing if it waits for memory, half at
 most; in between as is usual. Measured by trials only."""
@@ -234,13 +240,20 @@ def _lasting(evidence: StepEvidence) -> Floats:
     return np.asarray(busy.max() - busy)
 
 
+def _beside_shared_cores(evidence: StepEvidence, share: Interval) -> Interval:
+    """The share of waits for ranks with what may be waits for cores in its interval."""
+    doubt = SHARED_ERROR * evidence.share(waits_for_cores(evidence)).value
+    low, high = share.ends(share.value)
+    return Interval(value=share.value, low=max(0.0, low - doubt), high=high + doubt)
+
+
 def late_rank(evidence: StepEvidence) -> CauseFinding | None:
     """Ranks wait for others that come later for another reason than a core that they do not get."""
     unexplained = evidence.account.uneven
     if traffic.small_messages(evidence.profile, evidence.account) is not None:
         # Each of many calls waits for whoever is a little later: only a lasting difference is a late rank.
         unexplained = np.minimum(unexplained, _lasting(evidence))
-    share = evidence.share(unexplained)
+    share = _beside_shared_cores(evidence, evidence.share(unexplained))
     if share.value <= 0:
         return None
     account = evidence.account
@@ -391,6 +404,15 @@ def _too_little(evidence: StepEvidence) -> str:
     return ""
 
 
+def _sure(share: Interval) -> float:
+    """The end of an interval below `share` that all tests of a program together pass by chance with
+    FAMILY_ERROR; its own low end is that of one test in twenty.
+    """
+    normal = NormalDist()
+    wider = normal.inv_cdf(1 - FAMILY_ERROR / len(CAUSES)) / normal.inv_cdf(0.95)
+    return share.value - wider * (share.value - share.ends(share.value)[0])
+
+
 def find_causes(evidence: StepEvidence) -> tuple[Cause, ...]:
     """The causes with a share of a step that can be believed, the largest first; `computation` alone where
     there is none.
@@ -402,7 +424,7 @@ def find_causes(evidence: StepEvidence) -> tuple[Cause, ...]:
             continue
         share = finding.share
         low, high = share.ends(share.value)
-        if finding.certain or (share.value >= LEAST and low >= SURE):
+        if finding.certain or (share.value >= LEAST and _sure(share) >= SURE):
             faults.append(
                 Cause(
                     cause=test.cause,

@@ -11,13 +11,25 @@ import numpy as np
 import pytest
 
 from elbowroom.diagnose.account import MessageCosts, SiteAccount
-from elbowroom.diagnose.causes import CAUSES, LEAST, SHORTEST, Cause, StepEvidence, disturbance, find_causes
+from elbowroom.diagnose.causes import (
+    CAUSES,
+    FAMILY_ERROR,
+    LEAST,
+    SHORTEST,
+    SURE,
+    Cause,
+    StepEvidence,
+    _sure,
+    disturbance,
+    find_causes,
+)
 from elbowroom.diagnose.processors import crowd_of, others_cores
 from elbowroom.machine.host_use import HostUse
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.profile import Profile, SchedulerSamples, read_profile
 from elbowroom.profile.rank_file import CpuLimits, ThreadPlace
 from elbowroom.profile.summary import ProfileManifest
+from elbowroom.stats.interval import Interval
 from made_accounts import STEP_S, made_account
 from made_profiles import MS, Row, write_profile
 
@@ -144,6 +156,28 @@ def test_ranks_that_lack_a_core_in_turn_are_not_late_and_one_that_computes_longe
     longer = {("late_ranks", 0): 0.3, ("late_ranks", 1): 0.0}
     found = causes(profile_of(tmp_path), shares={"scheduler": 0.2}, of_ranks=longer)
     assert (found[0].cause, found[0].share) == ("late-rank", pytest.approx(0.15, abs=0.01))
+
+
+def test_beside_waits_for_cores_a_late_rank_has_wider_bounds_and_a_small_one_is_not_named(
+    tmp_path: Path,
+) -> None:
+    small = causes(profile_of(tmp_path), shares={"scheduler": 0.5, "late_ranks": 0.06})
+    assert [cause.cause for cause in small] == ["computation"]
+    (large,) = causes(profile_of(tmp_path), shares={"scheduler": 0.5, "late_ranks": 0.2})
+    assert large.cause == "late-rank"
+    assert large.low == pytest.approx(0.15, abs=0.01)
+    assert large.high == pytest.approx(0.25, abs=0.01)
+
+
+def test_all_tests_together_name_a_cause_that_is_not_there_in_one_of_twenty_programs() -> None:
+    generator, programs, steps, spread = np.random.default_rng(3), 4000, 200, 0.02
+    error = spread / np.sqrt(steps)
+    named = 0
+    for _ in range(programs):
+        shares = SURE + error * generator.standard_normal(len(CAUSES))
+        ends = [Interval(value=one, low=one - 1.645 * error, high=one + 1.645 * error) for one in shares]
+        named += any(_sure(one) >= SURE for one in ends)
+    assert 0.03 <= named / programs <= FAMILY_ERROR + 0.01
 
 
 def test_a_control_group_may_give_fewer_cores_than_there_are(tmp_path: Path) -> None:
@@ -281,7 +315,7 @@ def test_steps_in_which_a_rank_is_moved_and_computes_longer_are_a_placement(
 ) -> None:
     account = made_account(shares={"late_ranks": 0.0})
     seconds = account.seconds.copy()
-    moved = np.arange(0, STEPS, 4)
+    moved = np.arange(0, STEPS, 3)
     seconds[moved, 0, 0] += STEP_S
     count = STEPS * steps_per_row
     account = msgspec.structs.replace(account, seconds=seconds, count=count, steps_per_row=steps_per_row)
