@@ -23,23 +23,13 @@ class Zoo:
         self.repaired = bool(int(given.get("repaired", 0)))
         self.expected = 0.0
         self.begin = 0.0
-        # Each process's own: interpreters that are loaded to other addresses differ in speed.
-        self.rate = max(self._measured() for _ in range(12))
-
-    def _measured(self, count: int = 30_000) -> float:
-        begin = time.thread_time()
-        self._iterate(count)
-        return count / (time.thread_time() - begin)
-
-    @staticmethod
-    def _iterate(count: int) -> float:
-        x = 1.0
-        for _ in range(count):
-            x = x * 0.999999 + 1e-6
-        return x
 
     def work(self, seconds: float) -> None:
-        self._iterate(int(seconds * self.rate))
+        """By CPU time: interpreters of a job differ in speed, and what they are given must not."""
+        until, x = time.thread_time() + seconds, 1.0
+        while time.thread_time() < until:
+            for _ in range(100):
+                x = x * 0.999999 + 1e-6
 
     def first_step(self) -> None:
         self.comm.Barrier()
