@@ -345,7 +345,8 @@ def protocol(evidence: StepEvidence) -> CauseFinding | None:
 def _slow(evidence: StepEvidence) -> list[CauseFinding]:
     """Messages that the library works on for longer than their bytes need."""
     slow = traffic.slow_messages(evidence.profile, evidence.account)
-    if slow is None or traffic.slow_transport(evidence.profile) is not None:
+    by_transport = traffic.slow_transport(evidence.profile) or _slow_transport(evidence)
+    if slow is None or by_transport is not None:
         return []
     limit = traffic.eager_limit(evidence.profile) or traffic.SMALL
     what, why = "Messages are slow", "their datatype may not be contiguous, so that values are packed singly"
@@ -357,15 +358,26 @@ def _slow(evidence: StepEvidence) -> list[CauseFinding]:
 
 
 def transport(evidence: StepEvidence) -> CauseFinding | None:
-    """Messages of a node go over TCP, or are copied twice, because a setting says so."""
-    setting = traffic.slow_transport(evidence.profile)
-    if setting is None:
+    """Messages of a node go over TCP, or are copied twice, because a setting says so, or by their rates."""
+    setting, slow = traffic.slow_transport(evidence.profile), _slow_transport(evidence)
+    if setting is not None:
+        why = f"The setting {setting} keeps them from shared memory with one copy."
+    elif slow is not None:
+        why = (
+            f"When both ends are there, a small one takes {short_time(slow.small_s)}, and large ones move at "
+            f"{slow.rate / 1e9:.2g} GB/s: slower than shared memory with one copy. `elbowroom doctor` lists "
+            "what the node has."
+        )
+    else:
         return None
-    return CauseFinding(
-        _in_messages(evidence, 1.0),
-        "Messages take a slow way through the node",
-        f"The setting {setting} keeps them from shared memory with one copy.",
-    )
+    return CauseFinding(_in_messages(evidence, 1.0), "Messages take a slow way through the node", why)
+
+
+def _slow_transport(evidence: StepEvidence) -> traffic.SlowTransport | None:
+    """By rates; None where ranks wait for cores, which makes all messages slow."""
+    if evidence.share(waits_for_cores(evidence)).value >= LEAST:
+        return None
+    return traffic.transport_by_rate(evidence.profile, evidence.account)
 
 
 CAUSES: tuple[CauseTest, ...] = (

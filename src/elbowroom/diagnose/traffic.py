@@ -188,6 +188,35 @@ def slow_messages(profile: Profile, account: Account) -> SlowMessages | None:
     )
 
 
+class SlowTransport(NamedTuple):
+    """Messages inside a node of which small and large ones are slow alike: what a small one takes alone, s,
+    and at which rate the large ones move alone, B/s.
+    """
+
+    small_s: float
+    rate: float
+
+
+LARGE = 1 << 16
+"""Bytes from which on a message takes as long as its copy."""
+
+
+def transport_by_rate(profile: Profile, account: Account) -> SlowTransport | None:
+    """How messages of a node move that can have gone neither through shared memory nor by one copy; None
+    with several nodes, without many small and large ones, or where either are fast. A datatype that is packed
+    slows down large messages only, and a search among unexpected ones small ones.
+    """
+    messages = account.messages
+    own = np.flatnonzero((messages.peer >= 0) & (messages.alone > 0))
+    size, alone = messages.bytes[own], messages.alone[own]
+    small, large = alone[size <= SMALL], size >= LARGE
+    if profile.nodes > 1 or 2 * min(len(small), large.sum()) < MANY:
+        return None
+    took, rate = float(np.median(small)), float(np.median(size[large] / alone[large]))
+    slow = 2 * USUAL_S < took < SLICE_S and rate < 2 * USUAL_RATE
+    return SlowTransport(took, rate) if slow else None
+
+
 def slow_transport(profile: Profile) -> str | None:
     """The setting that keeps messages of a node from shared memory or a single copy; None without one."""
     text = " ".join(f"{name}={value}" for name, value in settings_of(profile).items())

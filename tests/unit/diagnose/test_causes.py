@@ -293,6 +293,32 @@ def test_messages_that_take_far_longer_than_a_copy_are_a_fault(
         assert said in found[0].sentence
 
 
+@pytest.mark.parametrize(
+    ("small_s", "large_s", "scheduler", "cause"),
+    [
+        (15e-6, 1.2e-3, 0.0, "transport"),
+        (2e-6, 4e-3, 0.0, "protocol"),
+        (2e-6, 2e-4, 0.0, "computation"),
+        (15e-6, 1.2e-3, 0.2, "computation"),
+    ],
+    ids=["both slow", "a datatype", "fast", "beside waits for cores"],
+)
+def test_messages_of_all_sizes_that_are_slow_have_a_slow_transport(
+    tmp_path: Path, small_s: float, large_s: float, scheduler: float, cause: str
+) -> None:
+    small, large = messages(64, small_s), messages(1_000_000, large_s)
+    both = MessageCosts(
+        **{
+            name: np.concatenate([getattr(small, name), getattr(large, name)])
+            for name in small.__struct_fields__
+        }
+    )
+    found = causes(profile_of(tmp_path), shares={"transfer": 0.3, "scheduler": scheduler}, messages=both)
+    assert found[0].cause == cause
+    if cause == "transport":
+        assert "a small one takes 15" in found[0].evidence
+
+
 def test_a_setting_that_takes_messages_over_tcp_is_named(tmp_path: Path) -> None:
     words = ("mpirun", "--mca", "btl", "tcp,self", "-n", "2", "./a")
     first = causes(profile_of(tmp_path, command=words), shares={"transfer": 0.3})[0]
