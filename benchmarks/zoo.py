@@ -6,8 +6,9 @@ Runs are drawn from a grid: problem, size of the problem, length of a step, prob
 ranks, Open MPI or MPICH, alone or beside a busy core. The same seed draws the same runs; those that DIR has
 are not repeated. A problem is found where its cause comes first; a twin is right where nothing is named.
 Where processes share cores (more ranks than cores, or a busy core that they need), `shared-core` is true and
-is not counted. What is planted, as a share of the step, comes from the program, or from the steps of its
-twin, which runs beside it. Exit code 1: fewer than 95 % of the problems found, or of the twins right.
+is not counted. What is planted, as a share of the step, comes from the program; where it does not know it, or
+where ranks share cores, so that a rank with less work leaves its core to others, from the steps of its twin,
+which runs beside it. Exit code 1: fewer than 95 % of the problems found, or of the twins right.
 """
 
 from __future__ import annotations
@@ -63,6 +64,10 @@ class Draw(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         return msgspec.json.encode(self).decode()
 
+    @property
+    def shares_cores(self) -> bool:
+        return self.ranks + self.beside > len(os.sched_getaffinity(0))
+
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What `diagnose` said: causes in its order, with their shares, the account, and what it took. `planted`:
@@ -83,8 +88,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def counted(self) -> list[str]:
         """The causes without `shared-core` where cores are shared anyway."""
-        cores = len(os.sched_getaffinity(0))
-        shared = self.draw.ranks + self.draw.beside > cores
+        shared = self.draw.shares_cores
         planted = zoo_programs.problems()[self.draw.problem].cause
         shared &= self.draw.repaired or planted != "shared-core"
         return [cause for cause, _share in self.causes if cause != "shared-core" or not shared]
@@ -201,10 +205,10 @@ def run(draw: Draw, mpi: Mpi, folder: Path, wrapper: Sequence[str], commit: str)
         seconds = time.perf_counter() - begin
         said = _printed(done.stderr)
         twin: dict[str, Any] = {}
-        if not draw.repaired and said and said["expected"] < 0:
+        if not draw.repaired and said and (said["expected"] < 0 or draw.shares_cores):
             twin = _printed(_ran(line(True)[0], line(True)[1]).stdout)
     planted = said.get("expected", -1.0)
-    if planted < 0 and twin:
+    if twin:
         planted = max(0.0, 1 - twin["step_s"] / said["step_s"])
     try:
         document = json.loads(done.stdout)
