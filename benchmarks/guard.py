@@ -145,6 +145,26 @@ def kills(count: int) -> list[str]:
     return [] if sum(restored.values()) == count else ["everything restored after every kill"]
 
 
+def sensor(messages: int) -> list[str]:
+    """The goals that the sensor misses: what a message costs its rank, and a read of the board."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(Path(folder) / "cost")
+        sources = [str(ROOT / "lib/guard" / name) for name in ("cost.cpp", "guard.cpp", "board.cpp")]
+        folders = [f"-I{ROOT / name}" for name in ("include", "lib")]
+        options = ["-std=c++20", "-O2", "-pthread", '-DELBOWROOM_VERSION="benchmark"']
+        subprocess.run(["c++", *options, *folders, "-o", program, *sources], check=True)
+        runs = [
+            msgspec.json.decode(
+                subprocess.run([program, str(messages)], capture_output=True, check=True).stdout
+            )
+            for _ in range(3)
+        ]
+    best = {name: min(run[name] for run in runs) for name in runs[0]}
+    print("sensor: " + ", ".join(f"{name} {value:.1f}" for name, value in best.items()))
+    goals = (("message_ns", 10.0), ("read_ns", 30.0))
+    return [f"{name} of at most {most:g}" for name, most in goals if best[name] > most]
+
+
 def run_stencil(words: Sequence[str], threads: str) -> tuple[float, float]:
     """Seconds of the middle step, and of the mean step of the second half."""
     environment = {**os.environ, **ENVIRONMENT, "OMP_NUM_THREADS": threads}
@@ -187,10 +207,14 @@ def stencil(pairs: int, steps: int, rows: int, loops: int, ranks: int) -> list[s
         }
         times: dict[str, list[float]] = {way: [] for way in ways}
         decided: list[int] = []
+        own_share: list[float] = []
         verdicts: list[str] = []
         for number in range(pairs):
             for way in list(ways)[:: 1 if number % 2 else -1]:
                 times[way].append(run_stencil(ways[way], cores)[1])
+                if way == "observe":
+                    found = msgspec.json.decode(Path(receipt).read_bytes())
+                    own_share.append(found["guard_seconds"] / (found["steps"] * found["step_seconds"]))
                 if way == "guarded":
                     found = msgspec.json.decode(Path(receipt).read_bytes())
                     verdicts.append(found["verdict"])
@@ -203,7 +227,10 @@ def stencil(pairs: int, steps: int, rows: int, loops: int, ranks: int) -> list[s
     print(f"stencil: {shown}; {share:.0%} of the gain of the best number by phase")
     print(f"verdicts: {', '.join(verdicts)}; decided after {sorted(decided)} steps")
     interval = "no interval" if ends is None else f"{ends[0]:+.2%} to {ends[1]:+.2%}"
-    print(f"observe: {pseudo_median(cost):+.2%} ({interval})")
+    print(
+        f"observe: {pseudo_median(cost):+.2%} ({interval}); the guard itself takes "
+        f"{np.median(own_share):.2%} of a core"
+    )
     return [
         *(["80 % of the gain of the best number by phase"] if share < 0.8 else []),
         *(["within 50 steps"] if np.median(decided) > 50 else []),
@@ -215,13 +242,15 @@ def main() -> int:
     """All three."""
     sizes = "--stencil-steps 20 --rows 64 --loops 9"
     parser = Command(
-        __doc__, smoke=f"--graphs 4 --steps 60 --programs 4 --rounds 9 --kills 4 --pairs 1 {sizes}"
+        __doc__,
+        smoke=f"--graphs 4 --steps 60 --programs 4 --rounds 9 --messages 1000 --kills 4 --pairs 1 {sizes}",
     )
     parser.add_argument("--graphs", type=int, default=200)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--noise", type=float, default=0.01)
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--messages", type=int, default=3_000_000)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--stencil-steps", type=int, default=300)
@@ -231,6 +260,7 @@ def main() -> int:
     options = parser.parse_args()
     missed = virtual(options.graphs, options.steps, options.noise) if options.graphs else []
     missed += errors(options.programs, options.rounds) if options.programs else []
+    missed += sensor(options.messages) if options.messages else []
     missed += kills(options.kills) if options.kills else []
     if options.pairs:
         missed += stencil(options.pairs, options.stencil_steps, options.rows, options.loops, options.ranks)

@@ -83,6 +83,9 @@ ELBOW_API void elbow_guard_leave(elbow_guard_rank* place);
 ELBOW_API void elbow_guard_begin(elbow_guard_rank* place, int direction, uint64_t bytes);
 ELBOW_API void elbow_guard_end(elbow_guard_rank* place, int direction, uint64_t bytes);
 ELBOW_API void elbow_guard_step(elbow_guard_rank* place);
+/* A lever inside this process held work back for so long, in all its threads together; a receipt adds it up. ESRCH where the
+ * process has no place, EACCES as elbow_guard_set. Any thread. */
+ELBOW_API int elbow_guard_held(elbow_guard* guard, uint64_t ns);
 /* Frees the places of processes that have ended; how many. EACCES as elbow_guard_set. */
 ELBOW_API int elbow_guard_sweep(elbow_guard* guard);
 

@@ -130,6 +130,7 @@ void free_place(Place& place) {
     place.moved[direction] = 0;
   }
   place.waiting = 0;
+  place.held = 0;
   place.step_begin = 0;
   place.steps = 0;
   place.process = 0;  // last: nobody takes it before

@@ -35,6 +35,8 @@ static_assert(sizeof(Header) <= kHeaderBytes);
 constexpr std::uint64_t kBytesInFlight = (std::uint64_t{1} << 48) - 1;
 constexpr std::uint64_t kMessageInFlight = kBytesInFlight + 1;
 
+constexpr std::uint64_t kHeldUnit = 10'000;  // ns: half a day of waiting fits
+
 // Of one rank, which alone writes it. Readers see each number whole, and not all of one moment.
 struct alignas(64) Place {
   std::atomic<std::uint32_t> process;  // 0: free
@@ -42,7 +44,7 @@ struct alignas(64) Place {
   std::atomic<std::uint64_t> flight[2];  // by direction: messages above kBytesInFlight, and their bytes
   std::atomic<std::uint64_t> moved[2];
   std::atomic<std::uint32_t> waiting;  // threads inside calls that wait
-  std::uint32_t reserved;
+  std::atomic<std::uint32_t> held;     // for how long levers inside held work back, in kHeldUnit
   std::atomic<std::uint64_t> step_begin;
   std::atomic<std::uint64_t> steps;
 };

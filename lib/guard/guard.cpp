@@ -2,6 +2,7 @@
 #include "elbowroom/guard.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -192,6 +193,20 @@ void elbow_guard_leave(elbow_guard_rank* place) {
     elbowroom::guard::free_place(*place->place);
     delete place;
   }
+}
+
+int elbow_guard_held(elbow_guard* guard, uint64_t ns) {
+  return elbowroom::c_interface::guard([&] {
+    need_writable(guard);
+    const auto own = static_cast<std::uint32_t>(getpid());
+    Place* const places = guard->board.places();
+    Place* const end = places + std::min(guard->board.header().used.load(), guard->board.header().places);
+    Place* const place = std::find_if(places, end, [&](const Place& one) { return one.process == own; });
+    if (place == end) {
+      throw Refusal(ESRCH, "this process has no place on the board; call elbow_guard_join first");
+    }
+    place->held += static_cast<std::uint32_t>(ns / elbowroom::guard::kHeldUnit);
+  });
 }
 
 void elbow_guard_begin(elbow_guard_rank* place, int direction, uint64_t bytes) {

@@ -1,4 +1,5 @@
 #include "elbowroom/guard.h"
+#include "guard/board.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -80,6 +81,19 @@ TEST_CASE("messages of two ranks are in flight from their begin to their end") {
   elbow_guard_leave(second);
   CHECK(elbow_guard_in_flight(reader.guard) == 0);
   CHECK(reader.traffic().ranks == 0);
+}
+
+TEST_CASE("what a lever held back is added up for its process, which has a place") {
+  const Folder folder;
+  const Guard own(folder.board());
+  CHECK(elbow_guard_held(own.guard, 1'000'000) == -1);
+  CHECK(errno == ESRCH);
+  elbow_guard_rank* const rank = elbow_guard_join(own.guard, 0, 0);
+  CHECK(elbow_guard_held(own.guard, 1'000'000) == 0);
+  CHECK(elbow_guard_held(own.guard, 500'000) == 0);
+  const elbowroom::guard::Board view(folder.board(), 0);
+  CHECK(view.places()[0].held == 150);
+  elbow_guard_leave(rank);
 }
 
 TEST_CASE("threads of a rank lose no message") {

@@ -65,6 +65,7 @@ Task* Restraint::release(bool alone) {
     return nullptr;
   }
   Task* const task = kept_.front().task;
+  elbow_guard_held(board_.get(), elbow_guard_now() - kept_.front().since);
   kept_.pop_front();
   return task;
 }

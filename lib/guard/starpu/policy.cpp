@@ -45,7 +45,7 @@ class HeldTasks {
 
   // The first one that `worker` may run of those that wait since `until` at least; NULL where there is none. `any`: also one
   // that another worker got.
-  starpu_task* take(int worker, bool any, std::uint64_t until) {
+  starpu_task* take(elbow_guard* board, int worker, bool any, std::uint64_t until) {
     if (empty()) {
       return nullptr;
     }
@@ -53,6 +53,7 @@ class HeldTasks {
     for (auto held = tasks_.begin(); held != tasks_.end() && held->since <= until; ++held) {
       if (held->worker == worker || (any && runs(worker, held->task))) {
         starpu_task* const task = held->task;
+        elbow_guard_held(board, elbow_guard_now() - held->since);
         tasks_.erase(held);
         count_.store(tasks_.size(), std::memory_order_relaxed);
         return task;
@@ -191,10 +192,10 @@ starpu_task* pop_beside(unsigned context, int worker, std::uint64_t setting, boo
   Guarded& all = guarded();
   for (;;) {
     const std::uint64_t now = elbow_guard_now();
-    starpu_task* task = all.held.take(worker, any, now - std::min(now, kLongestWait));
+    starpu_task* task = all.held.take(all.board, worker, any, now - std::min(now, kLongestWait));
     task = task == nullptr ? pop_others(context, worker) : task;
     if (task == nullptr && !is_waiting(setting, worker)) {
-      task = all.held.take(worker, any, now);
+      task = all.held.take(all.board, worker, any, now);
     }
     if (task != nullptr) {
       return task;
@@ -205,7 +206,7 @@ starpu_task* pop_beside(unsigned context, int worker, std::uint64_t setting, boo
 #else
     // Nobody wakes the worker when the messages are over.
     if (all.held.empty() || !messages_move_here()) {
-      return all.held.take(worker, any, now);
+      return all.held.take(all.board, worker, any, now);
     }
 #endif
   }
@@ -224,7 +225,7 @@ starpu_task* pop(unsigned context) {
   if (messages_move_here() && setting >= kPrefer) {
     return pop_beside(context, worker, setting, !all.keeps_workers);
   }
-  starpu_task* const task = all.held.take(worker, !all.keeps_workers, elbow_guard_now());
+  starpu_task* const task = all.held.take(all.board, worker, !all.keeps_workers, elbow_guard_now());
   return task == nullptr ? all.site.pop_task(context) : task;
 }
 

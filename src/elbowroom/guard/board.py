@@ -28,6 +28,7 @@ _MAGIC = b"ELBGUARD"
 _HEADER = struct.Struct("<8sIIIIQ")
 _HEADER_BYTES = 4096
 _FIRST_SETTING = 32
+_HELD_UNIT = 1e-5
 _BYTES_IN_FLIGHT = (1 << 48) - 1
 _PLACE = np.dtype(
     [
@@ -36,7 +37,7 @@ _PLACE = np.dtype(
         ("flight", "<u8", 2),
         ("moved", "<u8", 2),
         ("waiting", "<u4"),
-        ("reserved", "<u4"),
+        ("held", "<u4"),
         ("step_begin", "<u8"),
         ("steps", "<u8"),
     ]
@@ -45,8 +46,9 @@ _PLACE = np.dtype(
 
 class RankTraffic(msgspec.Struct, frozen=True, kw_only=True):
     """What one rank of this node does. `out`, `in_`: bytes in flight; `moved_out`, `moved_in`: bytes of
-    messages that are complete; `waiting`: whether it is inside a call that waits; `steps` that it began, the
-    latest at `step_begin` (CLOCK_MONOTONIC, s; None before the first one).
+    messages that are complete; `waiting`: whether it is inside a call that waits; `held`: how long levers
+    inside held its work back, s; `steps` that it began, the latest at `step_begin` (CLOCK_MONOTONIC, s; None
+    before the first one).
     """
 
     rank: int
@@ -56,6 +58,7 @@ class RankTraffic(msgspec.Struct, frozen=True, kw_only=True):
     moved_out: int
     moved_in: int
     waiting: bool
+    held: float
     steps: int
     step_begin: float | None
 
@@ -134,6 +137,7 @@ def _traffic(row: np.void) -> RankTraffic:
         moved_out=int(row["moved"][0]),
         moved_in=int(row["moved"][1]),
         waiting=bool(row["waiting"]),
+        held=int(row["held"]) * _HELD_UNIT,
         steps=int(row["steps"]),
         step_begin=begin / 1e9 if begin else None,
     )

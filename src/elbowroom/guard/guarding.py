@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -16,7 +17,7 @@ from elbowroom.guard.experiment import PLACEBO, Verdict
 from elbowroom.guard.keeper import keeping, restore_left_over
 from elbowroom.guard.lever import GuardedProgram, Lever
 from elbowroom.guard.levers import check_numbers, find_levers, threads
-from elbowroom.guard.receipt import ArmEntry, LeverEntry, Receipt
+from elbowroom.guard.receipt import ArmEntry, LeverEntry, Receipt, WorstStep
 from elbowroom.guard.steering import OUTSIDE_BLOCK, MakeDecision, RunningLever, Steering, arm_of
 from elbowroom.guard.step_file import STEPS_VARIABLE
 from elbowroom.guard.thread_search import ThreadSearch
@@ -104,9 +105,11 @@ def guard(request: GuardRequest, run: Callable[[RecordedCommand], int]) -> Recei
                 return _unguarded(request, run, (*notes, f"the program is not guarded: {error.sentence()}"))
             with keeping(path.name.removeprefix("elbow-guard-")) as keeper:
                 steering = Steering(path, program, levers, keeper, _decider(request))
+                begin = time.process_time()
                 with steering.steering():
                     code = run(prepared)
-        return _receipt(request, steering, notes, code)
+                own = time.process_time() - begin
+        return _receipt(request, steering, notes, code, own)
 
 
 @contextlib.contextmanager
@@ -192,7 +195,9 @@ def _unguarded(
     )
 
 
-def _receipt(request: GuardRequest, steering: Steering, notes: Sequence[str], code: int) -> Receipt:
+def _receipt(
+    request: GuardRequest, steering: Steering, notes: Sequence[str], code: int, own: float
+) -> Receipt:
     decision = steering.decision
     reasons = [*notes, *steering.notes, *(decision.notes if decision is not None else ())]
     verdict: Verdict = "cannot say" if decision is None else decision.verdict
@@ -221,6 +226,9 @@ def _receipt(request: GuardRequest, steering: Steering, notes: Sequence[str], co
         recognised_by=steering.recognised_by,
         ranks=steering.ranks,
         exit_code=code,
+        worst=None if steering.worst is None else WorstStep(seconds=steering.worst[0], arm=steering.worst[1]),
+        held_seconds=steering.held,
+        guard_seconds=own,
         threads={} if by_phase is None else {str(phase): n for phase, n in by_phase.threads.items()},
         arms=()
         if experiment is None

@@ -68,6 +68,8 @@ class Lever:
     """Its place among the settings of the board; each lever has its own (README.md lists them)."""
     inside: ClassVar[bool] = True
     """Whether it is switched by the board inside the ranks; else `set` does it."""
+    held: float = 0.0
+    """Of a lever outside: for how long it acted, s."""
     only_named: ClassVar[bool] = False
     """Whether it is used only where the user names it, because it may change the results of the program."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from elbowroom.errors import MachineError
 from elbowroom.guard.board import Board
-from elbowroom.guard.experiment import AS_IT_IS
+from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
 from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess
 
 NEIGHBOURS = "ELBOW_GUARD_NEIGHBOURS"
@@ -34,6 +34,7 @@ class EdgeWatch:
         self._act = act
         self._over = threading.Event()
         self._error: MachineError | None = None
+        self.held = 0.0
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
@@ -51,18 +52,20 @@ class EdgeWatch:
             self._error = error
 
     def _follow(self) -> None:
-        above, low_since = False, 0.0
+        above, low_since, begin = False, 0.0, 0.0
         while not self._over.wait(PERIOD):
             flight, now = sum(rank.out for rank in self._board.ranks()), time.monotonic()
             low_since = now if flight > LOW else low_since
             if not above and flight >= HIGH:
-                above = True
+                above, begin = True, now
                 self._act(True)
             elif above and now - low_since >= QUIET:
                 above = False
                 self._act(False)
+                self.held += now - begin
         if above:
             self._act(False)
+            self.held += time.monotonic() - begin
 
 
 class NeighbourLever(Lever):
@@ -73,6 +76,7 @@ class NeighbourLever(Lever):
     def __init__(self) -> None:
         """Acts on nothing yet."""
         self._watch: EdgeWatch | None = None
+        self._is_placebo = False
 
     def act(self, setting: str, above: bool, access: LeverAccess) -> None:
         """Makes a setting hold for the neighbours where `above`, else everything as before. MachineError
@@ -84,7 +88,11 @@ class NeighbourLever(Lever):
         """From now on, at each edge of the board."""
         watch, self._watch = self._watch, None
         if watch is not None:
-            watch.end()
+            try:
+                watch.end()
+            finally:
+                self.held += 0.0 if self._is_placebo else watch.held
+        self._is_placebo = setting == PLACEBO
         if setting != AS_IT_IS:
             self._watch = EdgeWatch(access.board, lambda above: self.act(setting, above, access))
 

@@ -32,12 +32,21 @@ class ArmEntry(msgspec.Struct, frozen=True, kw_only=True):
     rounds: tuple[float, ...]
 
 
+class WorstStep(msgspec.Struct, frozen=True, kw_only=True):
+    """The longest step, and the arm that it had."""
+
+    seconds: float
+    arm: str
+
+
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """What a guarded run leaves. `gain`: the share of a step that the setting which pays saves, or the one
     that comes nearest to it; `placebo`: the same of acting without effect, so a negative one is what the
     guard costs; None before the first look. `chosen`: the arm that is kept. `switches`: how often the first
     rank changed arms in `steps` steps of `step_seconds`, which were recognised by `marks` or `calls`.
-    `decided_at`: the step from which on a setting was kept. `threads`: the chosen number by phase. `reasons`:
+    `decided_at`: the step from which on a setting was kept. `worst`: the longest step; `held_seconds`: for
+    how long tasks and neighbours were held back, added up; `guard_seconds`: processor time of the guard
+    itself while the program ran. `threads`: the chosen number by phase. `reasons`:
     sentences.
     """
 
@@ -57,6 +66,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     recognised_by: str
     ranks: int
     exit_code: int
+    worst: WorstStep | None = None
+    held_seconds: float = 0.0
+    guard_seconds: float = 0.0
     threads: Mapping[str, int] = {}
     arms: tuple[ArmEntry, ...] = ()
     reasons: tuple[str, ...] = ()

@@ -103,6 +103,8 @@ class Steering:
         self.switches = 0
         self.steps = 0
         self.seconds = 0.0
+        self.worst: tuple[float, str] | None = None
+        self._held: dict[int, float] = {}
         self.decided_at: int | None = None
         self.got_threads: dict[int, int] = {}
 
@@ -110,6 +112,11 @@ class Steering:
     def ranks(self) -> int:
         """Ranks of this node that were seen."""
         return len(self._files)
+
+    @property
+    def held(self) -> float:
+        """For how long levers held work back, of all ranks and outside of them, s."""
+        return sum(self._held.values()) + sum(one.lever.held for one in self.running)
 
     @contextlib.contextmanager
     def steering(self) -> Iterator[None]:
@@ -162,6 +169,12 @@ class Steering:
             for step in self._complete_steps():
                 self._take(step)
             self._plan()
+            self._note_held()
+
+    def _note_held(self) -> None:
+        """A rank that ends takes its number along."""
+        for rank in self._access.board.ranks() if self._access is not None else ():
+            self._held[rank.process] = max(rank.held, self._held.get(rank.process, 0.0))
 
     def _find_files(self) -> None:
         for path in sorted(self._board_path.parent.glob(f"{self._board_path.name}.steps-*")):
@@ -284,6 +297,7 @@ class Steering:
             self._last_arm = step.arm
         for phase in step.observation.threads:
             self.got_threads[phase] = step.observation.got.get(phase, 0)
+        self._note_worst(step)
         if self.decision is None or not self._planned or step.number < self._planned[0][0]:
             return
         first, block = self._planned[0]
@@ -299,6 +313,12 @@ class Steering:
             else:
                 self._forget_plans()
             self._taken = []
+
+    def _note_worst(self, step: StepOfRanks) -> None:
+        seconds = step.observation.seconds
+        if self.decision is not None and step.arm is not None and (not self.worst or seconds > self.worst[0]):
+            arms = {settings.number: name for name, settings in self.decision.arms.items()}
+            self.worst = seconds, arms.get(step.arm, AS_IT_IS)
 
     def _forget_plans(self) -> None:
         """Steps were lost, or ran under another arm than planned: begin again with those to come."""

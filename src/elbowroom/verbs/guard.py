@@ -168,8 +168,18 @@ def _basis(receipt: Receipt) -> str:
     return (
         f"{plural(receipt.steps, 'step')} of {number(receipt.step_seconds * 1e3, 3)} ms, recognised by "
         f"{receipt.recognised_by}, {plural(rounds, 'round')} of the experiment, "
-        f"{receipt.switches} switches; {placebo}."
+        f"{receipt.switches} switches; {placebo}. {_side_effects(receipt)}"
     )
+
+
+def _side_effects(receipt: Receipt) -> str:
+    worst = receipt.worst
+    shown = f"The guard itself took {number(receipt.guard_seconds, 2)} s of a core"
+    if receipt.held_seconds:
+        shown += f", and held work back for {number(receipt.held_seconds, 2)} s in all"
+    if worst is None:
+        return f"{shown}."
+    return f"{shown}; the longest step took {number(worst.seconds * 1e3, 3)} ms ({worst.arm})."
 
 
 def _percent(gain: Interval) -> str:
