@@ -14,8 +14,9 @@ from elbowroom.launch.launcher import Launch
 from elbowroom.launch.mpi import launch_environment
 from linked_hosts import LinkedHosts
 
-MEGABITS = 40.0
-BURST = "16kb"
+MEGABITS = 10.0
+BURST = "8kb"
+BUDGET = "30s"
 
 
 def names(count: int) -> list[str]:
@@ -32,7 +33,7 @@ def limit_links(hosts: LinkedHosts, slow: str = "", factor: float = 0.5) -> None
 def start_accept(hosts: LinkedHosts, folder: Path, words: Sequence[str]) -> subprocess.Popen[str]:
     """The driver on the first host, for all hosts; the result is on stdout as JSON."""
     every = ",".join(hosts.addresses.values())
-    line = ["accept", "site", "--hosts", every, "--size", "64KiB", "--working-set", "2MiB", "--json", *words]
+    line = ["accept", "site", "--hosts", every, "--size", "32KiB", "--working-set", "2MiB", "--json", *words]
     launch = hosts.on_first(
         Launch(command=(sys.executable, "-m", "elbowroom", *line), env=launch_environment())
     )

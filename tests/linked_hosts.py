@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -41,8 +41,11 @@ class NoHostsError(Exception):
 class LinkedHosts:
     """The namespaces, how to start a command on the first host, and what each sent over its link."""
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, names: Sequence[str], called: Mapping[str, str] | None = None
+    ) -> None:
         self.names = names
+        self._called = called or {}
         self.addresses = {name: f"10.231.7.{place}" for place, name in enumerate(names, start=1)}
         self._hub = f"elbow{os.getpid()}hub"
         self._agent = folder / "agent"
@@ -56,35 +59,40 @@ class LinkedHosts:
         run("ip", "-n", self._hub, "link", "add", "bridge", "type", "bridge")
         run("ip", "-n", self._hub, "link", "set", "bridge", "up")
         for name in self.names:
-            space, link = self._space(name), self.link(name)
-            run("ip", "netns", "add", space)
-            run("ip", "-n", space, "link", "add", link, "type", "veth", "peer", "name", link,
-                "netns", self._hub)  # fmt: skip
-            run("ip", "-n", self._hub, "link", "set", link, "master", "bridge", "up")
-            run("ip", "-n", space, "address", "add", f"{self.addresses[name]}/24", "dev", link)
-            run("ip", "-n", space, "link", "set", "lo", "up")
-            run("ip", "-n", space, "link", "set", link, "up")
+            self.revive(name)
         self._clocks = "-T --monotonic 100000 --boottime 100000" if clocks_apart else ""
         self._write_agent()
 
+    def revive(self, name: str) -> None:
+        """Makes the namespace of a host, and its link."""
+        space, link = self._space(name), self.link(name)
+        run("ip", "netns", "add", space)
+        run("ip", "-n", space, "link", "add", link, "type", "veth", "peer", "name", link,
+            "netns", self._hub)  # fmt: skip
+        run("ip", "-n", self._hub, "link", "set", link, "master", "bridge", "up")
+        run("ip", "-n", space, "address", "add", f"{self.addresses[name]}/24", "dev", link)
+        run("ip", "-n", space, "link", "set", "lo", "up")
+        run("ip", "-n", space, "link", "set", link, "up")
+
     def _write_agent(self) -> None:
         cases = [
-            f"{self.addresses[name]}) space={self._space(name)} name={name} group={self._groups.get(name, '')} ;;"
+            f"{self.addresses[name]}) space={self._space(name)} name={self._called.get(name, name)} "
+            f"group={self._groups.get(name, '')} ;;"
             for name in self.names
         ]
         self._agent.write_text(AGENT.format(cases="\n".join(cases), clocks=self._clocks), encoding="ascii")
         self._agent.chmod(0o755)
 
     def throttle(self, name: str, share: float) -> None:
-        """What is started on a host from now on gets at most this share of a core, by the controller of groups;
+        """What is started on a host from now on gets at most this share of a core, by its control group;
         NoHostsError where there is none.
         """
         group = CPU_GROUPS / self._space(name)
         try:
             group.mkdir()
             self._groups[name] = group
-            (group / "cpu.cfs_period_us").write_text("20000")
-            (group / "cpu.cfs_quota_us").write_text(f"{round(20000 * share)}")
+            (group / "cpu.cfs_period_us").write_text("200000")
+            (group / "cpu.cfs_quota_us").write_text(f"{max(1000, round(200000 * share))}")
         except OSError as error:
             raise NoHostsError(f"no group with a limit of processor time here: {error}") from error
         self._write_agent()
@@ -116,6 +124,8 @@ class LinkedHosts:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
         run("ip", "netns", "delete", self._space(name))
+        command = ["ip", "-n", self._hub, "link", "delete", self.link(name)]
+        subprocess.run(command, capture_output=True, check=False)
 
     def sent(self, name: str) -> int:
         """Bytes that a host has sent over its link since it exists."""
@@ -135,14 +145,22 @@ class LinkedHosts:
 
 
 @contextlib.contextmanager
-def linked_hosts(folder: Path, names: Sequence[str], *, clocks_apart: bool = False) -> Iterator[LinkedHosts]:
-    """Hosts of these short names; NoHostsError where there can be none."""
+def linked_hosts(
+    folder: Path,
+    names: Sequence[str],
+    *,
+    clocks_apart: bool = False,
+    called: Mapping[str, str] | None = None,
+) -> Iterator[LinkedHosts]:
+    """Hosts of these short names; NoHostsError where there can be none. `called`: what some call themselves
+    instead.
+    """
     if os.geteuid() != 0:
         raise NoHostsError("network namespaces need root")
     for tool in ("ip", "unshare", "hostname"):
         if shutil.which(tool) is None:
             raise NoHostsError(f"{tool} is not installed (Debian: iproute2, util-linux, hostname)")
-    hosts = LinkedHosts(folder, names)
+    hosts = LinkedHosts(folder, names, called)
     try:
         try:
             hosts.build(clocks_apart=clocks_apart)

@@ -368,7 +368,7 @@ def _classes(fitted: FittedSite, table: FactTable) -> tuple[list[NodeClass], dic
 
 FACTS_OF_CLASSES = ("governor", "bios", "kernel", "link")
 """Facts that are the cause where a class of nodes has another one."""
-HARDWARE = ("architecture", "processor", "memory", "nic")
+HARDWARE = ("architecture", "processor", "memory", "nic", "feature")
 """Facts that make a class of nodes a kind of its own: it is another machine, not a worse one."""
 
 

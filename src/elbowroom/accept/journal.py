@@ -32,7 +32,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 
 class SiteLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line. The first one has the `nodes` as the launcher calls them, and the `seed`. Others have what was
-    learned of nodes (`names`, `facts`), or the `values` of a `part` of a round, in the order of PARTS, with
+    learned of nodes (`names`, `facts`) and the seconds in which their job `start`ed, or the `values` of a `part` of a round, in the order of PARTS, with
     the `partners` of pairs, and how many `bytes` came to rank 0; or why nodes were `lost`.
     """
 
@@ -42,6 +42,7 @@ class SiteLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     size: int = 0
     names: dict[str, str] = {}
     facts: dict[str, dict[str, str]] = {}
+    start: float = 0.0
     stage: str = ""
     round: int = 0
     part: str = ""
@@ -104,6 +105,14 @@ def known_facts(lines: Iterable[SiteLine], nodes: Sequence[str]) -> dict[str, tu
     return {name: tuple(facts.get(node, {}).get(name, "") for node in nodes) for name in names}
 
 
+def _possible(name: str, values: Mapping[str, float | None]) -> dict[str, float]:
+    """The values that a clock which jumped meanwhile cannot have made."""
+    additive = QUANTITIES[name].additive
+    return {
+        node: value for node, value in values.items() if value is not None and (value > 0 or additive)
+    }
+
+
 Correct = Callable[[str, SiteLine, Mapping[str, float]], Mapping[str, float]]
 """Changes the values of one quantity of a line, by node."""
 
@@ -123,7 +132,7 @@ def readings_of(
         if line.stage != stage or line.part not in PARTS:
             continue
         for at, name in enumerate(PARTS[line.part]):
-            values = {node: value for node, row in line.values.items() if (value := row[at]) is not None}
+            values = _possible(name, {node: row[at] for node, row in line.values.items()})
             for node, value in correct(name, line, values).items():
                 partner = place[line.partners[node]] if node in line.partners else -1
                 columns.setdefault(name, []).append((place[node], partner, value))

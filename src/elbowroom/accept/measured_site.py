@@ -249,7 +249,8 @@ class MeasuredSite:
         new = {node: name for node, name in self._jobs.names.items() if node not in before}
         if new:
             facts = {node: self._with_feature(node, self._jobs.facts[node]) for node in new}
-            self._journal.add(SiteLine(number=0, names=new, facts=facts))
+            start = round(max(self._jobs.starts, default=0.0), 3)
+            self._journal.add(SiteLine(number=0, names=new, facts=facts, start=start))
             self._check_names()
         gone = {node: why for node, why in self._jobs.lost.items() if node not in lost}
         if gone:

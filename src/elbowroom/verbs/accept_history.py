@@ -37,7 +37,8 @@ class AcceptHistory(Verb):
     def print(self, result: HistoryDocument) -> None:
         """The nodes that changed, and the values of one."""
         print_wrapped(
-            f"{plural(result.runs, 'run')} of {plural(result.nodes, 'node')}, {result.first} to {result.last}",
+            f"{plural(result.runs, 'run')} of {plural(result.nodes, 'node')}, "
+            f"{result.first} to {result.last}",
             style="bold",
         )
         if result.changes:

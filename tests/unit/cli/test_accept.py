@@ -45,7 +45,12 @@ def test_a_healthy_site_ends_with_0_and_can_be_a_baseline(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "virtual: is needed, or --from, and not both"),
+        ("", "hosts: there is no allocation here"),
+        ("--hosts a", "hosts 'a': 1 node, and a node is judged by others"),
+        ("--hosts a,b,a", "hosts 'a': names two nodes"),
+        ("--hosts a,b,c --by-feature rome", "by_feature 'rome': no node has this feature"),
+        ("--hosts a,b,c --resume nothing", "journal 'nothing/journal.jsonl'"),
+        ("--virtual 10 --node", "virtual 10: give only one of --virtual, --from and --node"),
         ("--virtual 2", "holds 2 nodes, and a node is judged by others"),
         ("--virtual 0", "virtual 0: is not a number of nodes"),
         ("--virtual 10 --plant link:10", "plant 'link:10': there is no node 10"),

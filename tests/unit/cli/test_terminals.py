@@ -32,6 +32,7 @@ SILENCE = 2.0
 
 EXAMPLES = {
     "accept site": "accept --virtual 10 --plant link:3",
+    "accept history": "accept history history --of n1",
     "doctor": "doctor",
     "run": "run quick --machine henri --out r",
     "study": "study denis2021 --machine henri --quick --only 'Fig. 2' -o s",
