@@ -1,4 +1,4 @@
-"""`accept` end to end on hosts in network namespaces of one machine, with planted faults and a host that dies.
+"""`accept` on hosts in network namespaces of one machine, with planted faults and a host that dies.
 
     python benchmarks/accept_hosts.py [--hosts 8 16 32 64] [--budget 60s] [--faults] [--table FILE]
 
@@ -56,7 +56,7 @@ def finished(process: subprocess.Popen[str]) -> tuple[dict[str, Any], str]:
 def cost(lines: list[dict[str, Any]], hosts: int) -> tuple[float, float]:
     """Seconds of a first round, and bytes of a node to rank 0 in the first examination."""
     first = [line for line in lines if line.get("stage") in ("first", "whole")]
-    rounds = len({line["round"] for line in first if line["stage"] == "first"})
+    rounds = len({line.get("round", 0) for line in first if line["stage"] == "first"})
     seconds = sum(line["seconds"] for line in first if line["stage"] == "first")
     return seconds / max(rounds, 1), sum(line["bytes"] for line in first) / (hosts - 1)
 

@@ -89,7 +89,7 @@ def test_a_host_that_dies_is_named_the_others_are_judged_and_the_run_can_be_resu
     assert "n3" in document["verdict"]
     assert {level["quantity"] for level in document["levels"]} >= {"memory", "bandwidth", "late"}
     assert "lost: n3" in said
-    rounds = {line["round"] for line in journal(tmp_path / "run") if line.get("stage") == "first"}
+    rounds = {line.get("round", 0) for line in journal(tmp_path / "run") if line.get("stage") == "first"}
     few_hosts.revive("n3")
     before = file.read_text()
     code, again, said = accepted(few_hosts, tmp_path, "--resume", "run")

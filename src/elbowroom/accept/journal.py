@@ -31,9 +31,10 @@ PARTS: dict[str, tuple[str, ...]] = {
 
 
 class SiteLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line. The first one has the `nodes` as the launcher calls them, and the `seed`. Others have what was
-    learned of nodes (`names`, `facts`) and the seconds in which their job `start`ed, or the `values` of a `part` of a round, in the order of PARTS, with
-    the `partners` of pairs, and how many `bytes` came to rank 0; or why nodes were `lost`.
+    """A line. The first one has the `nodes` as the launcher calls them, the `seed`, and the `size` of messages.
+    Others have what was learned of nodes (`names`, `facts`), and in how many seconds their job did `start`; or
+    the `values` of a `part` of a round, in the order of PARTS, with the `partners` of pairs, and how many
+    `bytes` came to rank 0; or why nodes were `lost`.
     """
 
     number: int
