@@ -31,10 +31,10 @@ PARTS: dict[str, tuple[str, ...]] = {
 
 
 class SiteLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line. The first one has the `nodes` as the launcher calls them, the `seed`, and the `size` of messages.
-    Others have what was learned of nodes (`names`, `facts`), and in how many seconds their job did `start`; or
-    the `values` of a `part` of a round, in the order of PARTS, with the `partners` of pairs, and how many
-    `bytes` came to rank 0; or why nodes were `lost`.
+    """A line. The first one has the `nodes` as the launcher calls them, the `seed`, and the `size` of
+    messages. Others have what was learned of nodes (`names`, `facts`), and in how many seconds their job did
+    `start`; or the `values` of a `part` of a round, in the order of PARTS, with the `partners` of pairs, and
+    how many `bytes` came to rank 0; or why nodes were `lost`.
     """
 
     number: int
@@ -109,9 +109,7 @@ def known_facts(lines: Iterable[SiteLine], nodes: Sequence[str]) -> dict[str, tu
 def _possible(name: str, values: Mapping[str, float | None]) -> dict[str, float]:
     """The values that a clock which jumped meanwhile cannot have made."""
     additive = QUANTITIES[name].additive
-    return {
-        node: value for node, value in values.items() if value is not None and (value > 0 or additive)
-    }
+    return {node: value for node, value in values.items() if value is not None and (value > 0 or additive)}
 
 
 Correct = Callable[[str, SiteLine, Mapping[str, float]], Mapping[str, float]]
