@@ -120,6 +120,7 @@ def _document(
         levels=tuple(levels),
         notes=tuple(notes),
         names=site.nodes,
+        switches=() if site.switches is None else tuple(int(one) for one in site.switches),
     )
 
 

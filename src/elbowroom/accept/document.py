@@ -74,7 +74,8 @@ class MissingNode(msgspec.Struct, frozen=True, kw_only=True):
 class AcceptanceDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The result of `accept`. `nodes`: how many; `names`: theirs, in the order of their numbers; `nodelist`,
     `drain`: the suspect nodes folded, and the command that drains them, which is never run; `changes`: what
-    is worse on the whole site than in the baseline; `missing`: nodes that were lost.
+    is worse on the whole site than in the baseline; `missing`: nodes that were lost;
+    `switches`: a number for the switch of each node, where they are known.
     """
 
     schema: str = "elbowroom/accept"
@@ -93,6 +94,7 @@ class AcceptanceDocument(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     missing: tuple[MissingNode, ...] = ()
     names: tuple[str, ...] = ()
+    switches: tuple[int, ...] = ()
 
 
 BASELINES = DocumentFormat(

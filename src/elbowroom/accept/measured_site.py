@@ -29,8 +29,9 @@ from elbowroom.quantities import plural
 FEWEST_ROUNDS = 5
 FIRST_SHARE = 0.5
 """Part of the budget that the first rounds may take."""
+BUDGET = 300.0
 LONGEST, SHORTEST = 0.1, 0.02
-"""Seconds of a window."""
+"""Seconds of a window; a budget above BUDGET makes it longer."""
 WINDOWS = 20
 """Windows of a round, with what lies between them."""
 BARRIERS = 20
@@ -47,7 +48,7 @@ class SitePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: tuple[str, ...]
     seed: int = 1
-    budget: float = 300.0
+    budget: float = BUDGET
     size: int = 1 << 20
     shard: int = 256
     switches: tuple[int, ...] | None = None
@@ -56,7 +57,8 @@ class SitePlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def window(self) -> float:
         """Seconds of each window, so that all rounds fit into the budget."""
-        return float(np.clip(self.budget / (ROUNDS + AGAIN) / WINDOWS, SHORTEST, LONGEST))
+        longest = LONGEST * max(1.0, self.budget / BUDGET)
+        return float(np.clip(self.budget / (ROUNDS + AGAIN) / WINDOWS, SHORTEST, longest))
 
 
 class MeasuredSite:

@@ -1,4 +1,4 @@
-"""JSON lines: one object for each suspect, with the site."""
+"""JSON lines: one object for each suspect and each node that was lost, with the site."""
 
 import msgspec
 
@@ -7,7 +7,9 @@ from elbowroom.accept.formats import AcceptanceFormat
 
 
 def _text(document: AcceptanceDocument) -> bytes:
-    lines = ({"site": document.site, **msgspec.to_builtins(one)} for one in document.suspects)
+    lines = (
+        {"site": document.site, **msgspec.to_builtins(one)} for one in (*document.suspects, *document.missing)
+    )
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 

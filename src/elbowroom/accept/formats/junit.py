@@ -1,4 +1,4 @@
-"""JUnit XML: a test for each node, which fails if it is a suspect, and one for each pair that is; for CI
+"""JUnit XML: a test for each node, which fails if it is a suspect, and is an error if it was lost; and one for each pair that is; for CI
 servers.
 """
 
@@ -11,6 +11,7 @@ from elbowroom.results.junit_suite import JunitSuite, set_outcome
 
 
 def _text(document: AcceptanceDocument) -> bytes:
+    missing = {one.name: one.why for one in document.missing}
     by_name = {one.name: one for one in document.suspects}
     names = [*document.names, *(one.name for one in document.suspects if one.node is None)]
     suite = JunitSuite("elbowroom.accept", properties={"site": document.site, "verdict": document.verdict})
@@ -21,6 +22,8 @@ def _text(document: AcceptanceDocument) -> bytes:
         case = suite.add(name)
         if name in by_name:
             set_outcome(case, "failure", _sentence(by_name[name]), kind="suspect")
+        elif name in missing:
+            set_outcome(case, "error", missing[name], kind="lost")
     return suite.document()
 
 

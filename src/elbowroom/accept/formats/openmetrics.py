@@ -14,6 +14,8 @@ def _text(document: AcceptanceDocument) -> bytes:
     families.add("elbowroom_nodes", "gauge", "", "Nodes that were examined.", {}, document.nodes)
     count = len(document.suspects)
     families.add("elbowroom_suspects", "gauge", "", "Nodes and pairs that are suspected.", {}, count)
+    lost = len(document.missing)
+    families.add("elbowroom_lost", "gauge", "", "Nodes that could not be measured to the end.", {}, lost)
     for one in document.suspects:
         labels = {"node": one.name, "quantity": one.quantity, "cause": one.cause}
         families.add(
