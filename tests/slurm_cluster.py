@@ -34,6 +34,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
+TmpFS={folder}/tmp-%n
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
@@ -73,10 +74,10 @@ class Slurm:
             self._daemon("slurmd", "-D", "-N", name)
         self._until(lambda: self.output("sinfo", "-h", "-o", "%T") == "idle", "a node")
 
-    def allocate(self) -> None:
+    def allocate(self, nodes: int = 1) -> None:
         """An allocation that lasts until it is cancelled, as `salloc` at a prompt makes it."""
         granted = subprocess.run(
-            ["salloc", "--no-shell", "--ntasks=2", "--nodes=1"],
+            ["salloc", "--no-shell", f"--ntasks={max(2, nodes)}", f"--nodes={nodes}"],
             env=self.env, capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
         self.job = granted.stderr.split("job allocation ")[1].split()[0]
@@ -102,7 +103,8 @@ class Slurm:
         return done.stdout.strip()
 
     def _configure(self) -> None:
-        for name in ("state", *(f"spool-{node}" for node in self.nodes)):
+        # PMIx makes a folder for each step, which the nodes of one host may not share.
+        for name in ("state", *(f"{kind}-{node}" for kind in ("spool", "tmp") for node in self.nodes)):
             (self.folder / name).mkdir()
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(128))

@@ -155,3 +155,10 @@ def test_without_its_package_a_run_names_it_and_other_runs_are_shown(
     listed = {run["path"]: run["state"] for run in shown(invoke, "list", ".")["runs"]}
     assert listed == {"q": "finished", "r": "unreadable"}
     shown(invoke, "show", "q")
+
+
+@pytest.mark.usefixtures("halo")
+def test_its_format_of_an_acceptance_is_chosen_by_the_ending(invoke: Any, tmp_path: Path) -> None:
+    code, _, err = invoke("accept", "--virtual", "20", "--plant", "link:3", "-o", "nodes.tickets")
+    assert code == 4, err
+    assert (tmp_path / "nodes.tickets").read_text().startswith("n3: link, loses ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from xml.etree import ElementTree
 
 import msgspec
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from elbowroom.accept.acceptance import compare_site, examine, examine_logs
+from elbowroom.accept.acceptance import compare_site, examine, examine_logs, with_missing
 from elbowroom.accept.causes import name_cause
 from elbowroom.accept.document import AcceptanceDocument
 from elbowroom.accept.formats import FORMATS
@@ -177,6 +178,25 @@ def test_a_cause_is_named_by_contrast(
 
 def test_holm_corrects_the_smallest_for_all_tests() -> None:
     assert holm([0.01, 0.001, 0.04], 10) == pytest.approx([0.09, 0.01, 0.32])
+
+
+def test_every_format_holds_the_nodes_that_were_lost() -> None:
+    document = with_missing(examined(40, "link:5"), {"n7": "it started no program"}, ["a note"])
+    texts = {one.name: one.text(document) for one in FORMATS.all()}
+    assert json.loads(texts["json"])["missing"] == [{"name": "n7", "why": "it started no program"}]
+    assert len(texts["jsonl"].splitlines()) == 2
+    suite = ElementTree.fromstring(texts["junit"])[0]
+    assert (suite.get("errors"), suite.get("failures")) == ("1", "1")
+    families = {one.name: one for one in text_string_to_metric_families(texts["openmetrics"].decode())}
+    assert families["elbowroom_lost"].samples[0].value == 1
+    assert texts["html"].decode().count('class="missing"') == 1
+
+
+def test_every_switch_begins_a_line_of_the_map() -> None:
+    document = examined(40)
+    page = next(one for one in FORMATS.all() if one.name == "html").text(document).decode()
+    lines = set(re.findall(r'class="healthy" x="0" y="(\d+)"', page))
+    assert len(lines) == len(set(document.switches)) == 4
 
 
 def test_every_format_holds_the_suspects() -> None:
