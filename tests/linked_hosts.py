@@ -137,7 +137,8 @@ class LinkedHosts:
         first = self.names[0]
         enter = ["ip", "netns", "exec", self._space(first), "unshare", "--uts"]
         command = [*enter, "sh", "-c", f'hostname {first} && exec "$@"', "sh", *launch.command]
-        env = {"PRTE_MCA_plm_ssh_agent": str(self._agent), "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"}
+        agent = {name: str(self._agent) for name in ("PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent")}
+        env = {**agent, "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"}
         return msgspec.structs.replace(launch, command=tuple(command), env={**launch.env, **env})
 
     def _space(self, name: str) -> str:
