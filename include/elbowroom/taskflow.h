@@ -52,12 +52,29 @@ enum { ELBOW_TASKFLOW_ANYWHERE = -1 };
 /* `buffers` in the order of the uses. */
 typedef void (*elbow_taskflow_kernel)(void* const* buffers, const void* argument);
 
+/* Data that a runtime keeps where its tasks need them, in other memory than the program's, too. `add` takes over the data at
+ * `memory` and returns a handle, or NULL where it cannot. `run` calls `body(argument, buffers)` once with the addresses at which
+ * the handles' data are, and then `over(argument)`, when the runtime no longer uses them; modes are ELBOW_TASKFLOW_READ ... .
+ * `acquire` returns when the data are at `memory` and tasks of other modes do not have them, until `release`; no task has
+ * them that would wait for this thread. `remove` gives them up; with `home`, they are at `memory` afterwards. Functions that
+ * return a number return 0, or -1 where they cannot. All are called by the thread that uses the flow. */
+typedef struct elbow_taskflow_handles {
+  size_t size; /* of this struct */
+  void* (*add)(void* state, void* memory, size_t size);
+  void (*remove)(void* state, void* handle, int home);
+  int (*run)(void* state, int priority, void (*body)(void* argument, void* const* buffers),
+             void (*over)(void* argument), void* argument, void* const* handles, const int* modes, size_t count);
+  int (*acquire)(void* state, void* handle, int mode);
+  void (*release)(void* state, void* handle);
+} elbow_taskflow_handles;
+
 /* Runs tasks on threads of its own. `run` calls `body(argument)` once, on any thread and now or later; 0, or -1 where it
  * cannot. It may itself be called by the thread that uses the flow only. `state` is theirs. */
 typedef struct elbow_taskflow_executor {
   size_t size; /* of this struct */
   void* state;
   int (*run)(void* state, int priority, void (*body)(void* argument), void* argument);
+  const elbow_taskflow_handles* handles; /* NULL: tasks use the flow's memory; else `run` is not called. Must live as long */
 } elbow_taskflow_executor;
 
 /* 0 stands for the default in every field but the first. */

@@ -13,6 +13,7 @@
 #include "broadcast/test_loopback.hpp"
 #include "elbowroom/guard.h"
 #include "elbowroom/taskflow.h"
+#include "elbowroom/taskflow_starpu.h"
 
 namespace {
 
@@ -156,7 +157,8 @@ TEST_CASE("An executor's threads run the tasks, and the flow waits for them") {
                                             [](void* state, int, void (*body)(void*), void* argument) {
                                               static_cast<Threads*>(state)->threads.emplace_back(body, argument);
                                               return 0;
-                                            }};
+                                            },
+                                            nullptr};
   elbow_taskflow_settings settings = defaults();
   settings.executor = &executor;
   Flow flow(settings);
@@ -188,7 +190,7 @@ TEST_CASE("No more tasks are under way than the window allows") {
 
 TEST_CASE("An executor that refuses a task ends the call with a sentence") {
   const elbow_taskflow_executor executor = {sizeof executor, nullptr,
-                                            [](void*, int, void (*)(void*), void*) { return -1; }};
+                                            [](void*, int, void (*)(void*), void*) { return -1; }, nullptr};
   elbow_taskflow_settings settings = defaults();
   settings.executor = &executor;
   Flow flow(settings);
@@ -325,7 +327,8 @@ TEST_CASE("Ready data that wait for further readers leave in the next call of pr
                                            [](void*, int, void (*body)(void*), void* argument) {
                                              body(argument);
                                              return 0;
-                                           }};
+                                           },
+                                           nullptr};
   elbow_taskflow_settings settings = defaults();
   settings.executor = &at_once;
   const elbow_taskflow_kernel make = [](void* const* buffers, const void*) { *static_cast<int*>(buffers[0]) = 7; };
@@ -367,9 +370,63 @@ TEST_CASE("Ready data that wait for further readers leave in the next call of pr
   }
 }
 
+TEST_CASE("Data that StarPU has elsewhere are fetched before each message, and given back behind it") {
+  constexpr std::size_t kNumbers = 20000;
+  elbowroom::broadcast::LoopbackNetwork network(3, 1);
+  End ends[3] = {{&network, 0}, {&network, 1}, {&network, 2}};
+  const elbow_taskflow_executor executor = elbow_taskflow_executor_of_starpu();
+  elbow_taskflow_settings settings = defaults();
+  settings.executor = &executor;
+  // The last number grows by one in each task that writes, and what is read is added.
+  const elbow_taskflow_kernel grow = [](void* const* buffers, const void*) {
+    ++static_cast<int*>(buffers[0])[kNumbers - 1];
+  };
+  const elbow_taskflow_kernel add = [](void* const* buffers, const void*) {
+    static_cast<int*>(buffers[1])[0] += static_cast<int*>(buffers[0])[kNumbers - 1];
+  };
+  std::vector<int> source(kNumbers, 5);
+  std::vector<int> sums(3, 0);
+  elbow_broadcast* broadcasts[3];
+  elbow_taskflow* flows[3];
+  for (int rank = 0; rank < 3; ++rank) {
+    elbow_broadcast_transport transport = ends[rank].transport();
+    transport.ranks = 3;
+    broadcasts[rank] = elbow_broadcast_new(&transport, nullptr);
+    flows[rank] = elbow_taskflow_new(broadcasts[rank], rank, 3, &settings);
+    REQUIRE(flows[rank] != nullptr);
+    elbow_taskflow_data data[4] = {0, 0, 0, 0};
+    REQUIRE(elbow_taskflow_register(flows[rank], source.data(), kNumbers * sizeof(int), 0, &data[0]) == 0);
+    for (int owner = 0; owner < 3; ++owner) {
+      int* const sum = &sums[static_cast<std::size_t>(owner)];
+      REQUIRE(elbow_taskflow_register(flows[rank], sum, sizeof *sum, owner, &data[owner + 1]) == 0);
+    }
+    for (int turn = 0; turn < 3; ++turn) {
+      // Not always the owner: then the data come back to it.
+      const elbow_taskflow_use grows[] = {{data[0], ELBOW_TASKFLOW_READ_WRITE}};
+      REQUIRE(elbow_taskflow_submit(flows[rank], grow, nullptr, 0, grows, 1, 0, turn) == 0);
+      for (int reader = 0; reader < 3; ++reader) {
+        const elbow_taskflow_use adds[] = {{data[0], ELBOW_TASKFLOW_READ},
+                                           {data[reader + 1], ELBOW_TASKFLOW_READ_WRITE}};
+        REQUIRE(elbow_taskflow_submit(flows[rank], add, nullptr, 0, adds, 2, 0, reader) == 0);
+      }
+    }
+  }
+  for (int turn = 0; turn < 2000; ++turn) {
+    for (elbow_taskflow* const flow : flows) REQUIRE(elbow_taskflow_progress(flow) == 0);
+  }
+  for (int rank = 0; rank < 3; ++rank) CHECK(elbow_taskflow_wait(flows[rank]) == 0);
+  CHECK(source[kNumbers - 1] == 8);
+  CHECK(sums == std::vector<int>(3, 6 + 7 + 8));
+  for (int rank = 0; rank < 3; ++rank) {
+    elbow_taskflow_free(flows[rank]);
+    elbow_broadcast_free(broadcasts[rank]);
+  }
+  CHECK(starpu_stand_in::allocated == 0);
+}
+
 TEST_CASE("After a failure the flow's calls fail again, and do not wait for ever") {
   const elbow_taskflow_executor executor = {sizeof executor, nullptr,
-                                            [](void*, int, void (*)(void*), void*) { return -1; }};
+                                            [](void*, int, void (*)(void*), void*) { return -1; }, nullptr};
   elbow_taskflow_settings settings = defaults();
   settings.executor = &executor;
   Flow flow(settings);

@@ -140,7 +140,9 @@ void Graph::submit(Kernel kernel, std::span<const std::byte> argument, std::span
       }
       task->reads.push_back(version);
     }
-    if (task != nullptr) task->buffers[i] = states_[data].here->memory.get();
+    if (task == nullptr) continue;
+    task->buffers[i] = states_[data].here->memory.get();
+    task->modes.push_back(mode);
   }
   if (task != nullptr) {
     ++counters_.tasks;

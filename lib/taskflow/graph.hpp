@@ -38,6 +38,7 @@ struct Task {
   std::vector<std::byte> argument;
   int priority = 0;
   std::vector<void*> buffers;  // by use
+  std::vector<Mode> modes;     // by use
   // The graph's own:
   unsigned missing = 0;  // conditions that do not hold yet
   std::vector<std::shared_ptr<Version>> reads;

@@ -70,15 +70,15 @@ Task* Restraint::release(bool alone) {
   return task;
 }
 
-void Restraint::run(Task& task) {
+void Restraint::run(Task& task, void* const* buffers) {
   guard::Codelet* const codelet = board_ ? &codelet_of(task) : nullptr;
   if (codelet == nullptr || !codelet->wanted()) {
-    task.kernel(task.buffers.data(), task.argument.data());
+    task.kernel(buffers, task.argument.data());
     return;
   }
   const bool beside = moves();
   const std::uint64_t begin = elbow_guard_now();
-  task.kernel(task.buffers.data(), task.argument.data());
+  task.kernel(buffers, task.argument.data());
   const std::uint64_t ns = elbow_guard_now() - begin;
   if (beside == moves()) {
     codelet->add(static_cast<double>(ns) * 1e-9, beside);

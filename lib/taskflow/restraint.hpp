@@ -24,8 +24,8 @@ class Restraint {
   bool keep(Task& task);
   // A task that need not wait any more; NULL where there is none. `alone`: nothing else runs, or could start.
   Task* release(bool alone);
-  // Runs it, on any thread, and learns whether its kernel is memory-bound.
-  void run(Task& task);
+  // Runs it on its `buffers`, on any thread, and learns whether its kernel is memory-bound.
+  void run(Task& task, void* const* buffers);
 
  private:
   struct Kept {

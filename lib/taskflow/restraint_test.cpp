@@ -73,7 +73,7 @@ TEST_CASE("Without a guard no task waits, and each runs") {
   restraint.look();
   CHECK_FALSE(restraint.keep(task));
   CHECK(restraint.release(true) == nullptr);
-  restraint.run(task);
+  restraint.run(task, task.buffers.data());
   CHECK(ran == std::vector<char>{'m'});
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -13,10 +14,12 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <unordered_map>
 #include <vector>
 
 #include "c_interface.hpp"
 #include "graph.hpp"
+#include "kept_data.hpp"
 #include "restraint.hpp"
 
 namespace {
@@ -49,7 +52,8 @@ int guarded(const Call& call) {
 }
 
 // Sizes of the structs of the first release.
-constexpr std::size_t kExecutor = sizeof(elbow_taskflow_executor);
+constexpr std::size_t kExecutor = offsetof(elbow_taskflow_executor, handles);
+constexpr std::size_t kHandles = sizeof(elbow_taskflow_handles);
 constexpr std::size_t kSettings = sizeof(elbow_taskflow_settings);
 constexpr std::size_t kWay = sizeof(elbow_broadcast_way);
 constexpr std::size_t kCounters = sizeof(elbow_taskflow_counters);
@@ -60,6 +64,11 @@ Settings graph_settings(const elbow_taskflow_settings& given) {
   settings.early = given.wait_released == 0;
   if (given.executor != nullptr) settings.hold = kHold;
   return settings;
+}
+
+// An executor of the first release has none.
+bool has_handles(const elbow_taskflow_executor& executor) {
+  return executor.size > kExecutor && executor.handles != nullptr;
 }
 
 // The mode as the graph has it; throws std::invalid_argument.
@@ -75,14 +84,28 @@ Mode mode_of(int mode) {
 }  // namespace
 
 struct elbow_taskflow final : Actions {
-  elbow_taskflow(elbow_broadcast* own, int rank, int size, const elbow_taskflow_settings& given)
-      : broadcast(own), settings(given), way(c::taken_or_zeros(given.way, "way", kWay)), has_way(given.way != nullptr) {
+  elbow_taskflow(elbow_broadcast* own, int own_rank, int size, const elbow_taskflow_settings& given)
+      : broadcast(own),
+        here(own_rank),
+        settings(given),
+        way(c::taken_or_zeros(given.way, "way", kWay)),
+        has_way(given.way != nullptr) {
     if (way.tree != nullptr) {
       tree = way.tree;
       way.tree = tree.c_str();
     }
     executor = c::taken_or_zeros(given.executor, "executor", kExecutor);
-    graph.emplace(*this, memory, rank, size, graph_settings(given));
+    if (executor.handles != nullptr) {
+      kept.emplace(c::taken(executor.handles, "executor.handles", kHandles), executor.state);
+    }
+    graph.emplace(*this, kept ? *kept : memory, own_rank, size, graph_settings(given));
+  }
+
+  elbow_taskflow(const elbow_taskflow&) = delete;
+  elbow_taskflow& operator=(const elbow_taskflow&) = delete;
+  // After a failure, data are still acquired.
+  ~elbow_taskflow() override {
+    for (const auto& [operation, transfer] : transfers) kept->release(transfer.memory);
   }
 
   // A task that an executor runs, until it is over.
@@ -92,7 +115,7 @@ struct elbow_taskflow final : Actions {
   };
 
   void run(Task& task) override {
-    if (executor.run == nullptr) {
+    if (settings.executor == nullptr) {
       ready.push({task.priority, ++count, &task});
     } else if (!restraint.keep(task)) {
       hand_over(task);
@@ -102,16 +125,27 @@ struct elbow_taskflow final : Actions {
   void hand_over(Task& task) {
     auto* const handed = new Running{this, &task};
     ++running;
-    if (executor.run(executor.state, task.priority, compute, handed) == 0) return;
+    const int failed = kept ? kept->run(task, compute_on, note_over, handed)
+                            : executor.run(executor.state, task.priority, compute, handed);
+    if (failed == 0) return;
     --running;
     delete handed;
     throw Failure(EAGAIN, "executor: refuses a task; see what it says of itself");
   }
 
   static void compute(void* argument) {
+    compute_on(argument, static_cast<Running*>(argument)->task->buffers.data());
+    note_over(argument);
+  }
+
+  static void compute_on(void* argument, void* const* buffers) {
+    const Running& own = *static_cast<Running*>(argument);
+    own.flow->restraint.run(*own.task, buffers);
+  }
+
+  static void note_over(void* argument) {
     const Running own = *static_cast<Running*>(argument);
     delete static_cast<Running*>(argument);
-    own.flow->restraint.run(*own.task);
     const std::lock_guard lock(own.flow->mutex);
     own.flow->over.push_back(own.task);
     own.flow->task_over.notify_one();
@@ -119,17 +153,38 @@ struct elbow_taskflow final : Actions {
 
   Operation receive(int root, Data data, std::span<std::byte> bytes) override {
     elbow_broadcast_operation operation = 0;
+    if (kept) kept->acquire(bytes.data(), ELBOW_TASKFLOW_WRITE);
     check(elbow_broadcast_receive(broadcast, 0, root, data, bytes.data(), bytes.size(), &operation));
+    if (kept) transfers[operation] = {bytes.data(), true};
     return operation;
   }
 
   Operation send(Data data, std::span<const std::byte> bytes, std::span<const Destination> recipients) override {
     elbow_broadcast_operation operation = 0;
+    void* const place = const_cast<std::byte*>(bytes.data());
+    if (kept) kept->acquire(place, ELBOW_TASKFLOW_READ);
     list.clear();
     for (const auto& [rank, priority] : recipients) list.push_back({rank, priority});
     check(elbow_broadcast_send(broadcast, 0, data, bytes.data(), bytes.size(), list.data(), list.size(),
                                has_way ? &way : nullptr, &operation));
+    if (kept) transfers[operation] = {place, false};
     return operation;
+  }
+
+  // Received data may be read, while they are forwarded from memory.
+  void received(Operation operation) {
+    if (kept && transfers.at(operation).writes) {
+      Transfer& transfer = transfers.at(operation);
+      transfer.writes = false;
+      kept->release(transfer.memory);
+      kept->acquire(transfer.memory, ELBOW_TASKFLOW_READ);
+    }
+    graph->received(operation);
+  }
+
+  void released(Operation operation) {
+    if (kept) kept->release(transfers.extract(operation).mapped().memory);
+    graph->released(operation);
   }
 
   static void check(int result) {
@@ -154,7 +209,7 @@ struct elbow_taskflow final : Actions {
     if (executor.run != nullptr) {
       hand_over(*task);
     } else {
-      restraint.run(*task);
+      restraint.run(*task, task->buffers.data());
       graph->finish(*task);
     }
     return true;
@@ -208,6 +263,7 @@ struct elbow_taskflow final : Actions {
         pause(now - moved);
       }
     }
+    if (kept) kept->bring_home();
   }
 
   // A call after which the flow cannot go on fails again: a task that was submitted by halves never ends.
@@ -238,8 +294,8 @@ struct elbow_taskflow final : Actions {
       if (found < 0) throw Failure(errno, elbow_broadcast_error());
       if (found == 0) return any;
       any = true;
-      if (event.kind == ELBOW_BROADCAST_RECEIVED) graph->received(event.operation);
-      if (event.kind == ELBOW_BROADCAST_RELEASED) graph->released(event.operation);
+      if (event.kind == ELBOW_BROADCAST_RECEIVED) received(event.operation);
+      if (event.kind == ELBOW_BROADCAST_RELEASED) released(event.operation);
       if (event.kind == ELBOW_BROADCAST_FAILED) throw Failure(ECOMM, event.text);
       if (event.kind == ELBOW_BROADCAST_LOST) throw Failure(ECOMM, "rank " + std::to_string(event.rank) + ": is gone");
       // Others may compute for as long as their tasks take.
@@ -260,6 +316,7 @@ struct elbow_taskflow final : Actions {
   };
 
   elbow_broadcast* broadcast;
+  int here;  // this process
   elbow_taskflow_settings settings;
   elbow_broadcast_way way;
   bool has_way;
@@ -267,7 +324,14 @@ struct elbow_taskflow final : Actions {
   elbow_taskflow_executor executor{};
   Memory memory;
   Restraint restraint;
+  std::optional<KeptData> kept;  // by the executor
   std::optional<Graph> graph;
+  // Of data that the executor keeps: where they are acquired, and whether for writing.
+  struct Transfer {
+    void* memory = nullptr;
+    bool writes = false;
+  };
+  std::unordered_map<Operation, Transfer> transfers;
   std::priority_queue<Ready> ready;
   std::uint64_t count = 0;
   std::size_t running = 0;  // on the executor
@@ -289,7 +353,7 @@ elbow_taskflow* elbow_taskflow_new(elbow_broadcast* broadcast, int rank, int siz
   guarded([&] {
     if (broadcast == nullptr) throw std::invalid_argument("broadcast: is NULL; see elbow_broadcast_error()");
     const elbow_taskflow_settings given = c::taken_or_zeros(settings, "settings", kSettings);
-    if (given.executor != nullptr && given.executor->run == nullptr) {
+    if (given.executor != nullptr && given.executor->run == nullptr && !has_handles(*given.executor)) {
       throw std::invalid_argument("executor: run is NULL; give the function, or no executor");
     }
     if (rank < 0 || rank >= size) {
@@ -307,6 +371,7 @@ int elbow_taskflow_register(elbow_taskflow* flow, void* memory, size_t size, int
     c::refuse_null(flow, "flow");
     c::refuse_null(data, "data");
     *data = flow->graph->add(static_cast<std::byte*>(memory), size, owner);
+    if (flow->kept && owner == flow->here) flow->kept->add(memory, size);
   });
 }
 
@@ -331,7 +396,7 @@ int elbow_taskflow_submit(elbow_taskflow* flow, elbow_taskflow_kernel kernel, co
     flow->attempt([&] {
       flow->graph->submit(kernel, {static_cast<const std::byte*>(argument), size}, flow->uses, priority, writer);
       // An executor's threads are to find their next tasks while others are submitted.
-      if (flow->executor.run != nullptr) flow->step();
+      if (flow->settings.executor != nullptr) flow->step();
       flow->keep_window();
     });
   });
