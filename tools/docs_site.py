@@ -29,7 +29,7 @@ from elbowroom.api import PUBLIC, TASKS
 from elbowroom.cli.commands import group
 
 HEADERS = (
-    "broadcast.h", "broadcast_mpi.h", "clock.h", "clock_mpi.h", "predict.h", "taskflow.h",
+    "broadcast.h", "broadcast_mpi.h", "clock.h", "clock_mpi.h", "predict.h", "starpu_mpi.h", "taskflow.h",
     "taskflow_starpu.h", "trace.h", "trace.hpp",
 )  # fmt: skip
 

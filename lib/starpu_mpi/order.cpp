@@ -17,10 +17,15 @@ std::uint64_t hashed(std::uint64_t before, const char* text) {
 
 namespace {
 
-std::uint64_t sum_of(const std::vector<std::int64_t>& tags) {
-  std::uint64_t sum = 0;
-  for (const std::int64_t tag : tags) sum += hashed(1, static_cast<std::uint64_t>(tag));
-  return sum;
+// For each rank, the number of transfers, and the sum of their tags' hashes in any order.
+std::vector<std::uint64_t> noted(const std::vector<std::vector<std::int64_t>>& tags_of_ranks) {
+  std::vector<std::uint64_t> result;
+  for (const auto& tags : tags_of_ranks) {
+    result.push_back(tags.size());
+    std::uint64_t& sum = result.emplace_back(0);
+    for (const std::int64_t tag : tags) sum += hashed(1, static_cast<std::uint64_t>(tag));
+  }
+  return result;
 }
 
 }  // namespace
@@ -31,29 +36,31 @@ Order::Order(Messages& messages)
       receives_(static_cast<std::size_t>(messages.size())) {}
 
 void Order::compare() {
-  compare_tasks();
-  compare_transfers();
-  tasks_.clear();
-  for (auto& tags : sends_) tags.clear();
-  for (auto& tags : receives_) tags.clear();
-}
-
-void Order::compare_tasks() {
-  // The number of tasks, their sum in any order, and their hash in this one; and the complement of each.
-  std::array<std::uint64_t, 6> most{tasks_.size(), 0, 0, 0, 0, 0};
+  const std::vector<std::uint64_t> announced = exchange_transfers();
+  // The number of tasks, their sum in any order, and their hash in this one; the complement of each; whether transfers differ.
+  std::array<std::uint64_t, 7> most{tasks_.size(), 0, 0, 0, 0, 0, 0};
   for (const Task& task : tasks_) {
     most[1] += task.hash;
     most[2] = hashed(most[2], task.hash);
   }
   for (std::size_t i = 0; i < 3; ++i) most[i + 3] = ~most[i];
+  most[6] = announced == noted(receives_) ? 0 : 1;
   messages_.collective([&](MPI_Comm on) {
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Iallreduce(MPI_IN_PLACE, most.data(), 6, MPI_UINT64_T, MPI_MAX, on, &request);
+    MPI_Iallreduce(MPI_IN_PLACE, most.data(), static_cast<int>(most.size()), MPI_UINT64_T, MPI_MAX, on, &request);
     return request;
   });
   const auto same = [&](std::size_t i) { return most[i] == ~most[i + 3]; };
   // Where a rank submitted other tasks, it may have left out what is not its own.
-  if (!same(0) || !same(1) || same(2)) return;
+  if (same(0) && same(1) && !same(2)) name_first_task();
+  if (most[6] != 0) name_differences(announced);
+  tasks_.clear();
+  for (auto& tags : sends_) tags.clear();
+  for (auto& tags : receives_) tags.clear();
+}
+
+// Where this rank's order differs from rank 0's.
+void Order::name_first_task() const {
   std::vector<std::uint64_t> first;
   for (const Task& task : tasks_) first.push_back(task.hash);
   messages_.collective([&](MPI_Comm on) {
@@ -70,28 +77,16 @@ void Order::compare_tasks() {
                  "wrong; submit them in the same order on all ranks");
 }
 
-void Order::compare_transfers() {
-  const auto size = static_cast<std::size_t>(messages_.size());
-  // To and from each rank: the number of transfers, and their tags in any order.
-  std::vector<std::uint64_t> sent(2 * size), announced(2 * size), expected(2 * size);
-  for (std::size_t peer = 0; peer < size; ++peer) {
-    sent[2 * peer] = sends_[peer].size();
-    sent[2 * peer + 1] = sum_of(sends_[peer]);
-    expected[2 * peer] = receives_[peer].size();
-    expected[2 * peer + 1] = sum_of(receives_[peer]);
-  }
+// What the other ranks say that they send to this one.
+std::vector<std::uint64_t> Order::exchange_transfers() const {
+  const std::vector<std::uint64_t> sent = noted(sends_);
+  std::vector<std::uint64_t> announced(sent.size());
   messages_.collective([&](MPI_Comm on) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ialltoall(sent.data(), 2, MPI_UINT64_T, announced.data(), 2, MPI_UINT64_T, on, &request);
     return request;
   });
-  int differs = announced == expected ? 0 : 1;
-  messages_.collective([&](MPI_Comm on) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Iallreduce(MPI_IN_PLACE, &differs, 1, MPI_INT, MPI_MAX, on, &request);
-    return request;
-  });
-  if (differs != 0) name_differences(announced);
+  return announced;
 }
 
 // Gets the tags that the others send to this rank.

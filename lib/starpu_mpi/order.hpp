@@ -30,8 +30,8 @@ class Order {
     std::uint64_t hash;
     const char* name;
   };
-  void compare_tasks();
-  void compare_transfers();
+  std::vector<std::uint64_t> exchange_transfers() const;
+  void name_first_task() const;
   void name_differences(const std::vector<std::uint64_t>& announced);
   void name_difference(std::size_t peer, std::vector<std::int64_t> sent) const;
 
