@@ -117,7 +117,8 @@ TEST_CASE("Under a guard that holds memory-bound tasks, others run first while m
                                            [](void*, int, void (*body)(void*), void* argument) {
                                              body(argument);
                                              return 0;
-                                           }};
+                                           },
+                                           nullptr};
   for (const elbow_taskflow_executor* const executor :
        {static_cast<const elbow_taskflow_executor*>(nullptr), &at_once}) {
     for (const bool moves : {false, true}) {

@@ -26,7 +26,7 @@ WITHOUT = {
     "fit": "computes", "evaluate": "computes", "predict": "computes", "schema": "reads", "help": "reads",
     "completion": "reads", "manual": "reads", "simulate-memory": "simulates", "colocate schedule": "computes",
     "colocate predict": "computes", "broadcast simulate": "simulates", "broadcast draw": "computes",
-    "accept site": "judges", "accept history": "reads", "papers": "reads",
+    "accept history": "reads", "papers": "reads",
     "broadcast tune": "computes", "profile show": "reads", "profile what-if": "computes",
     "trace merge": "reads", "trace stat": "reads", "trace activity": "reads", "trace check": "reads",
     "trace sync": "reads", "trace overlap": "reads",
