@@ -63,6 +63,9 @@ def find_steps(events: Events, chosen: Flags) -> StepBeginnings:
 def find_places(events: Events, exposure: Exposure, steps: StepBeginnings) -> Places:
     """The place and the cell of each instance."""
     count = len(exposure.event)
+    if not steps.begins:
+        outside = np.full(count, NONE, dtype=np.int64)
+        return Places(place=outside, cell=outside, steps=0)
     kind, lane = events.kind[exposure.event].astype(np.int64), events.lane[exposure.event].astype(np.int64)
     step = np.full(count, NONE, dtype=np.int64)
     rank = events.rank[exposure.event]
