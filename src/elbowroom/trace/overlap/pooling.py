@@ -156,4 +156,4 @@ def _spread(own: Floats, error2: Floats) -> tuple[float, bool]:
     excess = total - (len(own) - 1)
     size = float(part.sum() - (part**2).sum() / part.sum())
     variance = max(excess / size, 0.0) if size > 0 else 0.0
-    return variance, total >= chdtri(len(own) - 1, ALIKE)
+    return variance, bool(total >= chdtri(len(own) - 1, ALIKE))
