@@ -35,7 +35,7 @@ STARPU = (
     "test_factorizations", "test_kernels", "test_polling",
 )  # fmt: skip
 """Programs over StarPU share a folder of the user; those that start at once disturb each other."""
-GUARDS = ("test_guard_command", "test_guard_starpu")
+GUARDS = ("test_guard_command", "test_guard_progress", "test_guard_starpu")
 """One guard acts on a node at a time."""
 SPLIT = ("test_benchmarks", "test_calibrate")
 """Files whose tests take long and have nothing in common: workers share them."""

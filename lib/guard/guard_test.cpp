@@ -1,5 +1,4 @@
 #include "elbowroom/guard.h"
-#include "guard/board.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "c_interface.hpp"
+#include "guard/board.hpp"
 
 namespace elbowroom::guard {
 namespace {

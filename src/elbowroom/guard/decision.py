@@ -111,7 +111,8 @@ class Decision:
         """What is known so far: of the latest phase of the program, else of one before."""
         if self._telling is not None:
             return self._telling.verdict
-        return "off" if self.search is not None and self.search.is_done else "cannot say"
+        searched = self.search is not None and self.search.is_done and self.search.is_clear
+        return "off" if searched else "cannot say"
 
     @property
     def gain(self) -> Interval | None:
@@ -209,7 +210,8 @@ class Decision:
         if search.best:
             self._add_threads(search.best)
         else:
-            self.notes.append("threads: no other number of threads makes any phase shorter")
+            doubt = "" if search.is_clear else " for certain: its trials differ"
+            self.notes.append(f"threads: no other number of threads makes any phase shorter{doubt}")
         self._begin_experiment()
 
     def _add_threads(self, threads: Mapping[int, int]) -> None:

@@ -21,13 +21,14 @@ import numpy as np
 
 from elbowroom.errors import ElbowroomError
 from elbowroom.guard.board import Board
-from elbowroom.guard.decision import ArmSettings, Block, Decision
+from elbowroom.guard.decision import THREADS_LEVER, ArmSettings, Block, Decision
 from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
 from elbowroom.guard.keeper import Keeper
 from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
 from elbowroom.guard.recognition import FEWEST_CALLS, find_anchor
 from elbowroom.guard.step_file import CALLS, OTHERS, StepFile
 from elbowroom.guard.thread_search import StepObservation
+from elbowroom.quantities import plural
 
 EARLY, QUICK, SLOW = 0.004, 0.02, 0.2
 """Seconds between two looks: in the first EARLY_STEPS, while something is to be found, and when all is
@@ -129,6 +130,7 @@ class Steering:
             self._stop.set()
             thread.join()
             self._apply_outside(AS_IT_IS)
+            self._note_fixed()
             if self._access is not None:
                 self._access.board.close()
             for file in self._files.values():
@@ -170,6 +172,15 @@ class Steering:
                 self._take(step)
             self._plan()
             self._note_held()
+
+    def _note_fixed(self) -> None:
+        """Numbers that the program fixes win over those of the lever `threads`."""
+        count = max((file.fixed for file in self._files.values()), default=0)
+        if count and any(one.lever.number == THREADS_LEVER for one in self.running):
+            self.notes.append(
+                f"threads: the program fixed the number of threads itself, {plural(count, 'time')}; such "
+                "regions stay as they are"
+            )
 
     def _note_held(self) -> None:
         """A rank that ends takes its number along."""

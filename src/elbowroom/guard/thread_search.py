@@ -2,9 +2,9 @@
 
 In a step under trial each phase has one of the numbers that are left for it, and steps as the program is run
 between trials. Each trial is compared with the latest of those, so that what changes slowly is on both. A
-number that made its phase much slower is not tried again, so a phase that needs all cores costs one or two
-slow steps. Trials of a number go on until they agree, or there are MOST of them. The choice is loose: the
-experiment judges it (experiment.py).
+number that makes its phase much slower is not tried again once that is longer than other work interrupts a
+rank, so a long phase that needs all cores costs one slow step. Trials of a number go on until they agree, or
+there are MOST of them. The choice is loose: the experiment judges it (experiment.py).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ BASE_STEPS = 3
 FEWEST, MOST = 4, 9
 """Trials of each number in each phase."""
 MUCH_SLOWER = 1.15
-"""A number whose first two trials took this much longer is not tried again ..."""
-TWICE = 1.75
-"""... and one whose first trial did so either."""
+"""A number whose trials all took this much longer is not tried again, ..."""
+INTERRUPTION = 0.1
+"""... where they took more than this together, s, or there are FEWEST of them."""
 LEAST_SHARE = 0.02
 """Phases with less of a step are left as they are."""
 WORTH = 0.98
@@ -54,6 +54,7 @@ class ThreadSearch:
         self._base: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=BASE_STEPS))
         self._shares: dict[int, float] = {}
         self._ratios: dict[tuple[int, int], list[float]] = defaultdict(list)
+        self._spent: dict[tuple[int, int], float] = defaultdict(float)
         self._planned: dict[tuple[int, int], int] = defaultdict(int)
         self._dropped: set[tuple[int, int]] = set()
         self._base_steps = 0
@@ -85,6 +86,14 @@ class ThreadSearch:
             if count and ratios[count] < math.log(WORTH):
                 chosen[phase] = count
         return chosen
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether no trial of a number that is not chosen was shorter."""
+        best = self.best
+        return all(
+            best.get(phase) == count or self._shorter((phase, count)) == 0 for phase, count in self._left()
+        )
 
     @property
     def got(self) -> dict[int, int]:
@@ -132,14 +141,18 @@ class ThreadSearch:
             return
         ratios = self._ratios[place]
         ratios.append(math.log(seconds / median(self._base[phase])))
-        if min(ratios) > math.log(TWICE if len(ratios) == 1 else MUCH_SLOWER):
+        self._spent[place] += seconds
+        enough = self._spent[place] > INTERRUPTION or len(ratios) >= FEWEST
+        if enough and min(ratios) > math.log(MUCH_SLOWER):
             self._dropped.add(place)
 
     def _is_known(self, place: tuple[int, int]) -> bool:
         """Whether its trials agree, or are enough."""
-        ratios = self._ratios[place]
-        shorter = sum(ratio < math.log(WORTH) for ratio in ratios)
-        return len(ratios) >= MOST or (len(ratios) >= FEWEST and shorter in (0, len(ratios)))
+        trials = len(self._ratios[place])
+        return trials >= MOST or (trials >= FEWEST and self._shorter(place) in (0, trials))
+
+    def _shorter(self, place: tuple[int, int]) -> int:
+        return sum(ratio < math.log(WORTH) for ratio in self._ratios[place])
 
     def _left(self) -> list[tuple[int, int]]:
         return [
