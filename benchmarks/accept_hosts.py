@@ -1,15 +1,15 @@
 """`accept` on hosts in network namespaces of one machine, with planted faults and a host that dies.
 
-    python benchmarks/accept_hosts.py [--hosts 8 16 32 64] [--budget 60s] [--faults] [--table FILE]
+    python benchmarks/accept_hosts.py [--hosts 8 16 32 64] [--budget 60s] [--faults] [--throttle]
 
 Each host has a link with a token bucket; all share the cores of this machine, so that their computation is
 noisy, and links limit messages. For each number of hosts:
 
 - *cost*: seconds of the whole command, of the job's start, and of a first round; bytes of a node to rank 0
   in the first examination, at most 2 kB.
-- with `--faults`: the link of one host has half of the rate, the processor time of another one is limited to
-  a quarter of what the others get, and a third one loses its processes and its link in mid-run. Both faults
-  must be suspects, the host that died named, all others measured, and the run resumed.
+- with `--faults`: the link of one host has half of the rate, and another one loses its processes and its link
+  in mid-run. The first must be a suspect, the second named, all others measured, and the run resumed.
+- with `--throttle`, too: the processor time of a third one is limited to a quarter of what the others get.
 
 Needs root.
 """
@@ -61,11 +61,12 @@ def cost(lines: list[dict[str, Any]], hosts: int) -> tuple[float, float]:
     return seconds / max(rounds, 1), sum(line["bytes"] for line in first) / (hosts - 1)
 
 
-def with_faults(hosts: LinkedHosts, folder: Path, budget: str) -> tuple[str, bool]:
+def with_faults(hosts: LinkedHosts, folder: Path, budget: str, throttle: bool) -> tuple[str, bool]:
     """What was found of a slow link, a throttled host and one that dies; and whether all was."""
     link, throttled, dying = (hosts.names[at] for at in (-3, -2, -1))
     limit_links(hosts, slow=link)
-    hosts.throttle(throttled, THROTTLED * (os.cpu_count() or 1) / len(hosts.names))
+    if throttle:
+        hosts.throttle(throttled, THROTTLED * (os.cpu_count() or 1) / len(hosts.names))
     process = start_accept(hosts, folder, ["--budget", budget, "-o", "run"])
     while process.poll() is None and sum(line.get("part") == "train" for line in journal(folder)) < 2:
         time.sleep(0.1)
@@ -76,11 +77,12 @@ def with_faults(hosts: LinkedHosts, folder: Path, budget: str) -> tuple[str, boo
     hosts.revive(dying)
     limit_links(hosts, slow=link)
     resumed, _ = finished(start_accept(hosts, folder, ["--budget", budget, "--resume", "run"]))
-    right = link in suspects and throttled in suspects and missing == [dying] and not resumed["missing"]
+    seen = throttled in suspects or not throttle
+    right = link in suspects and seen and missing == [dying] and not resumed["missing"]
     others = sorted(set(suspects) - {link, throttled})
     cells = (
         suspects.get(link, "no"),
-        suspects.get(throttled, "no"),
+        suspects.get(throttled, "no") if throttle else "-",
         ", ".join(missing) or "no",
         "yes" if not resumed["missing"] else "no",
         ", ".join(others) or "none",
@@ -94,6 +96,9 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, nargs="+", default=[8, 16, 32, 64])
     parser.add_argument("--budget", default="60s", help="of each run of accept")
     parser.add_argument("--faults", action="store_true", help="plant faults, and let a host die")
+    parser.add_argument(
+        "--throttle", action="store_true", help="with --faults: limit a host's processor time"
+    )
     parser.add_argument("--table", type=Path, help="also written here")
     options = parser.parse_args()
     head = ["hosts", "whole (s)", "start (s)", "round (s)", "bytes of a node"]
@@ -110,7 +115,7 @@ def main() -> int:
                     limit_links(hosts)
                     began = time.monotonic()
                     if options.faults:
-                        answer, right = with_faults(hosts, folder, options.budget)
+                        answer, right = with_faults(hosts, folder, options.budget, options.throttle)
                         missed |= not right
                     else:
                         process = start_accept(hosts, folder, ["--budget", options.budget, "-o", "run"])
