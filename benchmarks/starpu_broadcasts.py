@@ -1,4 +1,4 @@
-"""Programs of StarPU-MPI's kind with its own header, and with elbowroom/starpu_mpi.h (lib/starpu_mpi/examples).
+"""StarPU-MPI's programs with its own header, and with elbowroom/starpu_mpi.h (lib/starpu_mpi/examples).
 
     python benchmarks/starpu_broadcasts.py [--rounds 10] [--priorities 0] [--json]
 
@@ -54,8 +54,8 @@ STARPU = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_btl_tcp_sndbuf": "131072",
 }
-"""One worker a rank, on any core: StarPU's own choice would put the threads of all ranks on the same ones. MPI
-yields its core while it waits, and does not call sent what waits in the kernel.
+"""One worker a rank, on any core: StarPU's own choice would put the threads of all ranks on the same ones.
+MPI yields its core while it waits, and does not call sent what waits in the kernel.
 """
 
 Adapt = Callable[[Launch], Launch]
@@ -73,14 +73,18 @@ class Row(NamedTuple):
     least: float
 
 
-def launch(program: str, side: str, words: list[Any], ranks: int, home: Path, hosts: tuple[str, ...]) -> Launch:
+def launch(
+    program: str, side: str, words: list[Any], ranks: int, home: Path, hosts: tuple[str, ...]
+) -> Launch:
     """An example on so many ranks of this machine or, one each, of hosts."""
     mpi = find_starpu().mpi
     env = {**launch_environment(), **STARPU, "STARPU_HOME": str(home)}
     command = [mpi.launcher, "-n", str(ranks), "--oversubscribe", "--bind-to", "none"]
     command += ["--host", ",".join(hosts)] if hosts else []
     command += ["env", *(f"{name}={value}" for name, value in STARPU.items() if name.startswith("STARPU"))]
-    command += [f"{name}={value}" for name, value in os.environ.items() if name.startswith("ELBOW_BROADCAST_")]
+    command += [
+        f"{name}={value}" for name, value in os.environ.items() if name.startswith("ELBOW_BROADCAST_")
+    ]
     command += [f"STARPU_HOME={home}", str(build.starpu_examples() / f"{program}-{side}"), *map(str, words)]
     return Launch(command=tuple(command), env=env)
 
@@ -118,7 +122,8 @@ def row_of(what: str, seconds: dict[str, list[float]], least: float) -> Row:
     logs = np.log(np.array(seconds["starpu"]) / np.array(seconds["elbowroom"]))
     low, high = rank_interval(logs, 0.95) or (-np.inf, np.inf)
     ratio, low, high = (float(np.exp(log)) for log in (pseudo_median(logs), low, high))
-    return Row(what, *(float(np.median(seconds[side])) for side in SIDES), ratio, low, high, least)
+    starpu, elbowroom = (float(np.median(seconds[side])) for side in SIDES)
+    return Row(what, starpu, elbowroom, ratio, low, high, least)
 
 
 def between_hosts(asked: argparse.Namespace, folder: Path) -> list[Row]:

@@ -35,8 +35,8 @@
 #define __STARPU_MPI_H__
 
 #include <mpi.h>
-#include <stdint.h>
 #include <starpu.h>
+#include <stdint.h>
 
 #include "elbowroom/taskflow.h"
 
@@ -110,8 +110,7 @@ int starpu_mpi_cached_receive(starpu_data_handle_t handle) ELBOW_STARPU_MPI(star
 int starpu_mpi_cached_send(starpu_data_handle_t handle, int dest) ELBOW_STARPU_MPI(starpu_mpi_cached_send);
 
 /* Tasks. */
-int starpu_mpi_task_insert(MPI_Comm comm, struct starpu_codelet* codelet, ...)
-    ELBOW_STARPU_MPI(starpu_mpi_task_insert);
+int starpu_mpi_task_insert(MPI_Comm comm, struct starpu_codelet* codelet, ...) ELBOW_STARPU_MPI(starpu_mpi_task_insert);
 struct starpu_task* starpu_mpi_task_build(MPI_Comm comm, struct starpu_codelet* codelet, ...)
     ELBOW_STARPU_MPI(starpu_mpi_task_build);
 int starpu_mpi_task_post_build(MPI_Comm comm, struct starpu_codelet* codelet, ...)
@@ -119,9 +118,8 @@ int starpu_mpi_task_post_build(MPI_Comm comm, struct starpu_codelet* codelet, ..
 #define starpu_mpi_insert_task starpu_mpi_task_insert
 void starpu_mpi_get_data_on_node(MPI_Comm comm, starpu_data_handle_t handle, int node)
     ELBOW_STARPU_MPI(starpu_mpi_get_data_on_node);
-void starpu_mpi_get_data_on_node_detached(MPI_Comm comm, starpu_data_handle_t handle, int node,
-                                          void (*callback)(void*), void* arg)
-    ELBOW_STARPU_MPI(starpu_mpi_get_data_on_node_detached);
+void starpu_mpi_get_data_on_node_detached(MPI_Comm comm, starpu_data_handle_t handle, int node, void (*callback)(void*),
+                                          void* arg) ELBOW_STARPU_MPI(starpu_mpi_get_data_on_node_detached);
 void starpu_mpi_get_data_on_all_nodes_detached(MPI_Comm comm, starpu_data_handle_t handle)
     ELBOW_STARPU_MPI(starpu_mpi_get_data_on_all_nodes_detached);
 
@@ -135,8 +133,7 @@ int starpu_mpi_send_prio(starpu_data_handle_t handle, int dest, starpu_mpi_tag_t
 int starpu_mpi_recv(starpu_data_handle_t handle, int source, starpu_mpi_tag_t tag, MPI_Comm comm, MPI_Status* status)
     ELBOW_STARPU_MPI(starpu_mpi_recv);
 int starpu_mpi_isend_detached_prio(starpu_data_handle_t handle, int dest, starpu_mpi_tag_t tag, int prio, MPI_Comm comm,
-                                   void (*callback)(void*), void* arg)
-    ELBOW_STARPU_MPI(starpu_mpi_isend_detached_prio);
+                                   void (*callback)(void*), void* arg) ELBOW_STARPU_MPI(starpu_mpi_isend_detached_prio);
 int starpu_mpi_irecv_detached(starpu_data_handle_t handle, int source, starpu_mpi_tag_t tag, MPI_Comm comm,
                               void (*callback)(void*), void* arg) ELBOW_STARPU_MPI(starpu_mpi_irecv_detached);
 int starpu_mpi_isend_detached_unlock_tag_prio(starpu_data_handle_t handle, int dest, starpu_mpi_tag_t tag, int prio,
@@ -164,9 +161,8 @@ ELBOW_API int elbow_starpu_mpi_count(elbow_taskflow_counters* counters);
 ELBOW_API const char* elbow_starpu_mpi_version(void);
 
 /* What this library has not. */
-#define ELBOW_STARPU_MPI_LACKS(name, instead)                                         \
-  int name(MPI_Comm comm, ...)                                                        \
-      __attribute__((error("elbowroom/starpu_mpi.h has no " #name "; " instead)))
+#define ELBOW_STARPU_MPI_LACKS(name, instead) \
+  int name(MPI_Comm comm, ...) __attribute__((error("elbowroom/starpu_mpi.h has no " #name "; " instead)))
 #define ELBOW_STARPU_MPI_OTHER "include starpu_mpi.h and link libstarpumpi"
 ELBOW_STARPU_MPI_LACKS(starpu_mpi_redux_data, ELBOW_STARPU_MPI_OTHER);
 ELBOW_STARPU_MPI_LACKS(starpu_mpi_redux_data_prio, ELBOW_STARPU_MPI_OTHER);

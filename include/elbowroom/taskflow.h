@@ -74,7 +74,8 @@ typedef struct elbow_taskflow_executor {
   size_t size; /* of this struct */
   void* state;
   int (*run)(void* state, int priority, void (*body)(void* argument), void* argument);
-  const elbow_taskflow_handles* handles; /* NULL: tasks use the flow's memory; else `run` is not called. Must live as long */
+  const elbow_taskflow_handles*
+      handles; /* NULL: tasks use the flow's memory; else `run` is not called. Must live as long */
 } elbow_taskflow_executor;
 
 /* 0 stands for the default in every field but the first. */

@@ -24,9 +24,7 @@ bool take_field(int kind, Rest& rest, Arguments& result) {
   switch (kind) {
     case STARPU_CALLBACK: set(&starpu_task::callback_func, va_arg(rest.list, Function)); return true;
     case STARPU_CALLBACK_WITH_ARG:
-    case STARPU_CALLBACK_WITH_ARG_NFREE:
-      set(&starpu_task::callback_func, va_arg(rest.list, Function));
-      [[fallthrough]];
+    case STARPU_CALLBACK_WITH_ARG_NFREE: set(&starpu_task::callback_func, va_arg(rest.list, Function)); [[fallthrough]];
     case STARPU_CALLBACK_ARG:
     case STARPU_CALLBACK_ARG_NFREE: {
       set(&starpu_task::callback_arg, va_arg(rest.list, void*));
@@ -132,7 +130,8 @@ Arguments parse(const starpu_codelet& codelet, va_list list) {
   }
   va_end(rest.list);
   if (!unknown.empty()) {
-    throw std::invalid_argument("argument " + unknown + "<<STARPU_MODE_SHIFT of a task: is not taken by elbowroom; see " +
+    throw std::invalid_argument("argument " + unknown +
+                                "<<STARPU_MODE_SHIFT of a task: is not taken by elbowroom; see " +
                                 "starpu_task_util.h for its name, and leave it out");
   }
   return result;
@@ -152,7 +151,8 @@ starpu_task* make_task(starpu_codelet& codelet, const Arguments& arguments) {
   std::vector<starpu_data_descr> data = arguments.data;
   starpu_task* const task = starpu_task_build(&codelet, STARPU_DATA_MODE_ARRAY, data.data(),
                                               static_cast<int>(data.size()), STARPU_PRIORITY, arguments.priority, 0);
-  if (task == nullptr) throw std::invalid_argument("codelet: StarPU makes no task of it; look at its buffers and modes");
+  if (task == nullptr)
+    throw std::invalid_argument("codelet: StarPU makes no task of it; look at its buffers and modes");
   task->cl_arg = packed;
   task->cl_arg_size = size;
   task->cl_arg_free = frees;

@@ -42,9 +42,9 @@ struct Version {
   taskflow::Recipients recipients;
   std::function<void()> over;  // is called when it is sent
   std::optional<Contents> contents;
-  bool held = true;      // waits for further recipients while it is ready
-  bool ready = false;    // and acquired
-  bool sent = false;     // to those that were known
+  bool held = true;    // waits for further recipients while it is ready
+  bool ready = false;  // and acquired
+  bool sent = false;   // to those that were known
 };
 using VersionPtr = std::shared_ptr<Version>;
 

@@ -71,7 +71,8 @@ void Order::name_first_task() const {
   const auto differs = std::mismatch(tasks_.begin(), tasks_.end(), first.begin(),
                                      [](const Task& task, std::uint64_t hash) { return task.hash == hash; });
   if (differs.first == tasks_.end()) return;
-  messages_.warn("task " + std::to_string(differs.first - tasks_.begin()) + " since the last starpu_mpi_wait_for_all (" +
+  messages_.warn("task " + std::to_string(differs.first - tasks_.begin()) +
+                 " since the last starpu_mpi_wait_for_all (" +
                  (*differs.first->name != '\0' ? differs.first->name : "without a name") +
                  ") is another one than on rank 0: the same tasks were submitted in another order, and results may be "
                  "wrong; submit them in the same order on all ranks");
@@ -131,10 +132,10 @@ void Order::name_difference(std::size_t peer, std::vector<std::int64_t> sent) co
       sent.begin());
   if (unsent == expected.end() && unexpected == sent.end()) return;
   const bool waits = unexpected == sent.end() || (unsent != expected.end() && *unsent < *unexpected);
-  messages_.warn("data with tag " + std::to_string(waits ? *unsent : *unexpected) + " of rank " +
-                 std::to_string(peer) +
-                 (waits ? ": a task of this rank reads them, but rank " + std::to_string(peer) + " submitted none that does"
-                        : ": are sent to this rank, which submitted no task that reads them"));
+  messages_.warn(
+      "data with tag " + std::to_string(waits ? *unsent : *unexpected) + " of rank " + std::to_string(peer) +
+      (waits ? ": a task of this rank reads them, but rank " + std::to_string(peer) + " submitted none that does"
+             : ": are sent to this rank, which submitted no task that reads them"));
 }
 
 }  // namespace elbowroom::starpu_mpi

@@ -73,7 +73,8 @@ class Job {
     const std::lock_guard lock(mutex_);
     const auto found = data_.find(handle);
     if (found == data_.end() || found->second.owner < 0 || found->second.owner >= messages.size()) {
-      messages.fail(std::string(what) + ": the data have no rank, or were unregistered; call starpu_mpi_data_register first");
+      messages.fail(std::string(what) +
+                    ": the data have no rank, or were unregistered; call starpu_mpi_data_register first");
     }
     return found->second;
   }
@@ -243,7 +244,8 @@ int most_read(const Submission& task) {
 
 int node_of(const Submission& task) {
   if (task.arguments.node) return *task.arguments.node;
-  if (task.arguments.on_data != nullptr) return job().registered(task.arguments.on_data, "STARPU_EXECUTE_ON_DATA").owner;
+  if (task.arguments.on_data != nullptr)
+    return job().registered(task.arguments.on_data, "STARPU_EXECUTE_ON_DATA").owner;
   int node = kNone;
   for (std::size_t i = 0; i < task.data.size(); ++i) {
     if (task.data[i] == nullptr || !writes(task.arguments.data[i])) continue;
@@ -554,7 +556,8 @@ int starpu_mpi_isend_prio(starpu_data_handle_t handle, starpu_mpi_req* req, int 
   return 0;
 }
 
-int starpu_mpi_irecv(starpu_data_handle_t handle, starpu_mpi_req* req, int source, starpu_mpi_tag_t tag, MPI_Comm comm) {
+int starpu_mpi_irecv(starpu_data_handle_t handle, starpu_mpi_req* req, int source, starpu_mpi_tag_t tag,
+                     MPI_Comm comm) {
   Request* const request = new_request(source, tag, req);
   receive(comm, handle, source, tag, [request] { job().complete(request); });
   return 0;

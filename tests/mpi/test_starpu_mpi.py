@@ -1,5 +1,5 @@
-"""Programs of StarPU-MPI's kind, compiled with its header and with elbowroom/starpu_mpi.h: the same results, and
-what is wrong is said (lib/starpu_mpi/examples).
+"""StarPU-MPI's programs, compiled with its header and with elbowroom/starpu_mpi.h: the same results, and what is
+wrong is said (lib/starpu_mpi/examples).
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def test_another_order_of_tasks_on_one_rank_is_said(mpi: Mpi, home: Path) -> Non
     code, said, error = run("calls", "elbowroom", home, "order")
     assert (code, said) == (0, "order 1\n"), error
     (line,) = re.findall(r"^elbowroom: .*$", error, re.MULTILINE)
-    assert line.startswith("elbowroom: rank 1: task 1 since the last starpu_mpi_wait_for_all (take) is another one")
+    assert line.startswith(
+        "elbowroom: rank 1: task 1 since the last starpu_mpi_wait_for_all (take) is another one"
+    )
 
 
 def test_the_same_order_on_all_ranks_is_not_complained_of(mpi: Mpi, home: Path) -> None:
@@ -167,7 +169,13 @@ def test_a_program_that_includes_the_header_in_place_of_starpus_is_linked_with_t
     (library,) = prefix.rglob("libelbow_starpu_mpi.so")
     folder = library.parent
     flags = finished(
-        "env", f"PKG_CONFIG_PATH={pc.parent}", "pkg-config", "--cflags", "--libs", "elbow_starpu_mpi", "starpu-1.3"
+        "env",
+        f"PKG_CONFIG_PATH={pc.parent}",
+        "pkg-config",
+        "--cflags",
+        "--libs",
+        "elbow_starpu_mpi",
+        "starpu-1.3",
     ).split()
     source = ROOT / "lib" / "starpu_mpi" / "examples" / "cholesky.c"
     (tmp_path / "second.cpp").write_text("#include <elbowroom/starpu_mpi.h>\n", encoding="ascii")
@@ -178,15 +186,19 @@ def test_a_program_that_includes_the_header_in_place_of_starpus_is_linked_with_t
              f"-Wl,-rpath,{folder}")  # fmt: skip
     job = BENCHMARK.launch("cholesky", "elbowroom", [3, 16], RANKS, home, ())
     words = [str(program) if word.endswith("cholesky-elbowroom") else word for word in job.command]
-    said = subprocess.run(words, env=BENCHMARK.environment(job), capture_output=True, text=True, timeout=PATIENCE,
-                          check=True).stdout  # fmt: skip
-    residual = re.search(r"residual (\S+)", said)
+    done = subprocess.run(
+        words, env=BENCHMARK.environment(job), capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    residual = re.search(r"residual (\S+)", done.stdout)
     assert residual is not None
     assert float(residual[1]) <= LARGEST_RESIDUAL
 
 
 def finished(*words: str | Path) -> str:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [str(word) for word in words], capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -194,5 +206,9 @@ def finished(*words: str | Path) -> str:
 def test_the_examples_are_built_once_and_kept(mpi: Mpi) -> None:
     folder = build.starpu_examples()
     assert folder == build.starpu_examples()
-    names = {f"{name}-{side}" for name in ("broadcast", "calls", "cholesky", "lu", "stencil") for side in BENCHMARK.SIDES}
+    names = {
+        f"{name}-{side}"
+        for name in ("broadcast", "calls", "cholesky", "lu", "stencil")
+        for side in BENCHMARK.SIDES
+    }
     assert names <= {path.name for path in folder.iterdir()}

@@ -25,7 +25,8 @@ static struct starpu_codelet reader = {.cpu_funcs = {consume}, .nbuffers = 1, .m
 
 static void submit(const example* self, int repeat) {
   for (int at = 0; at < self->tiles * self->tiles; ++at) {
-    starpu_mpi_task_insert(MPI_COMM_WORLD, &writer, STARPU_VALUE, &repeat, sizeof repeat, STARPU_W, self->handles[at], 0);
+    starpu_mpi_task_insert(MPI_COMM_WORLD, &writer, STARPU_VALUE, &repeat, sizeof repeat, STARPU_W, self->handles[at],
+                           0);
     for (int rank = 0; rank < self->ranks; ++rank) {
       if (rank == owner_of(self, at / self->tiles, at % self->tiles)) continue;
       starpu_mpi_task_insert(MPI_COMM_WORLD, &reader, STARPU_VALUE, &repeat, sizeof repeat, STARPU_R, self->handles[at],

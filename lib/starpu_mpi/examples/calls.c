@@ -96,9 +96,9 @@ static long built(void) {
   long more = 5;
   int one = 1;
   for (int repeat = 0; repeat < 3; ++repeat) {
-    struct starpu_task* const task = starpu_mpi_task_build(
-        MPI_COMM_WORLD, &adds, STARPU_VALUE, &more, sizeof more, STARPU_RW, handles[0], STARPU_CALLBACK_WITH_ARG_NFREE,
-        count_call, &one, STARPU_PRIORITY, -3, 0);
+    struct starpu_task* const task =
+        starpu_mpi_task_build(MPI_COMM_WORLD, &adds, STARPU_VALUE, &more, sizeof more, STARPU_RW, handles[0],
+                              STARPU_CALLBACK_WITH_ARG_NFREE, count_call, &one, STARPU_PRIORITY, -3, 0);
     if (task != NULL && starpu_task_submit(task) != 0) abort();
     starpu_mpi_task_post_build(MPI_COMM_WORLD, &adds, STARPU_VALUE, &more, sizeof more, STARPU_RW, handles[0],
                                STARPU_CALLBACK_WITH_ARG_NFREE, count_call, &one, STARPU_PRIORITY, -3, 0);

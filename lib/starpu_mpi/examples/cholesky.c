@@ -47,7 +47,8 @@ static void update_diagonal(void* buffers[], void* argument) {
 }
 
 static struct starpu_codelet potrf = {.cpu_funcs = {factorize}, .nbuffers = 1, .modes = {STARPU_RW}, .name = "potrf"};
-static struct starpu_codelet trsm = {.cpu_funcs = {solve}, .nbuffers = 2, .modes = {STARPU_R, STARPU_RW}, .name = "trsm"};
+static struct starpu_codelet trsm = {
+    .cpu_funcs = {solve}, .nbuffers = 2, .modes = {STARPU_R, STARPU_RW}, .name = "trsm"};
 static struct starpu_codelet gemm = {
     .cpu_funcs = {update}, .nbuffers = 3, .modes = {STARPU_R, STARPU_R, STARPU_RW}, .name = "gemm"};
 static struct starpu_codelet syrk = {

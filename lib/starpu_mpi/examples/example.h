@@ -26,7 +26,9 @@ static inline int owner_of(const example* self, int i, int j) {
   return (i % self->rows) * columns + j % columns;
 }
 
-static inline starpu_data_handle_t tile(const example* self, int i, int j) { return self->handles[i * self->tiles + j]; }
+static inline starpu_data_handle_t tile(const example* self, int i, int j) {
+  return self->handles[i * self->tiles + j];
+}
 
 /* Every rank registers all tiles; their owner has memory for them. */
 static inline example start(int argc, char** argv) {

@@ -12,7 +12,7 @@ static void relax(void* buffers[], void* argument) {
   const int n = block, last = n - 1;
   double* const own = numbers(buffers[0]);
   const double *const up = numbers(buffers[1]), *const down = numbers(buffers[2]), *const left = numbers(buffers[3]),
-                     *const right = numbers(buffers[4]);
+                      *const right = numbers(buffers[4]);
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < n; ++j) {
       const double above = i == 0 ? up[last * n + j] : own[(i - 1) * n + j];
@@ -24,10 +24,8 @@ static void relax(void* buffers[], void* argument) {
   }
 }
 
-static struct starpu_codelet relaxation = {.cpu_funcs = {relax},
-                                           .nbuffers = 5,
-                                           .modes = {STARPU_RW, STARPU_R, STARPU_R, STARPU_R, STARPU_R},
-                                           .name = "relax"};
+static struct starpu_codelet relaxation = {
+    .cpu_funcs = {relax}, .nbuffers = 5, .modes = {STARPU_RW, STARPU_R, STARPU_R, STARPU_R, STARPU_R}, .name = "relax"};
 
 /* The grid's edges meet: it is a torus. */
 static void submit(const example* self) {
@@ -37,8 +35,9 @@ static void submit(const example* self) {
       for (int j = 0; j < tiles; ++j) {
         starpu_mpi_task_insert(MPI_COMM_WORLD, &relaxation, STARPU_VALUE, &self->block, sizeof self->block, STARPU_RW,
                                tile(self, i, j), STARPU_R, tile(self, (i + tiles - 1) % tiles, j), STARPU_R,
-                               tile(self, (i + 1) % tiles, j), STARPU_R, tile(self, i, (j + tiles - 1) % tiles), STARPU_R,
-                               tile(self, i, (j + 1) % tiles), STARPU_PRIORITY, self->priorities ? kSteps - step : 0, 0);
+                               tile(self, (i + 1) % tiles, j), STARPU_R, tile(self, i, (j + tiles - 1) % tiles),
+                               STARPU_R, tile(self, i, (j + 1) % tiles), STARPU_PRIORITY,
+                               self->priorities ? kSteps - step : 0, 0);
       }
     }
   }
