@@ -1,4 +1,4 @@
-"""StarPU-MPI's programs, compiled with its header and with elbowroom/starpu_mpi.h: the same results, and what is
+"""StarPU-MPI's programs with its header and with elbowroom/starpu_mpi.h: the same results, and what is
 wrong is said (lib/starpu_mpi/examples).
 """
 
