@@ -23,7 +23,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,7 +126,7 @@ def row_of(what: str, seconds: dict[str, list[float]], least: float) -> Row:
     return Row(what, starpu, elbowroom, ratio, low, high, least)
 
 
-def between_hosts(asked: argparse.Namespace, folder: Path) -> list[Row]:
+def between_hosts(asked: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """Broadcasts between emulated hosts."""
     tools = runpy.run_path(str(Path(__file__).parents[1] / "tests" / "linked_hosts.py"))
     try:
@@ -134,31 +134,22 @@ def between_hosts(asked: argparse.Namespace, folder: Path) -> list[Row]:
             for name in hosts.names:
                 hosts.limit(name, LINK_MBIT)
             addresses = tuple(hosts.addresses.values())
-            return [
-                row_of(
-                    f"{RANKS} hosts, {LINK_MBIT} Mbit/s, {size} to {RANKS - 1}",
-                    turns("broadcast", [1, block], asked, folder, hosts.on_first, addresses),
-                    GAIN,
-                )
-                for size, block in BLOCKS.items()
-            ]
+            for size, block in BLOCKS.items():
+                seconds = turns("broadcast", [1, block], asked, folder, hosts.on_first, addresses)
+                what = f"{RANKS} hosts, {LINK_MBIT} Mbit/s, {size} to {RANKS - 1}"
+                yield row_of(what, seconds, GAIN)
     except tools["NoHostsError"] as error:
         print(f"{RANKS} hosts: n/a ({error})", file=sys.stderr)
-        return []
 
 
-def on_this_machine(asked: argparse.Namespace, folder: Path) -> list[Row]:
+def on_this_machine(asked: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """The examples on ranks of this machine."""
     cores = len(os.sched_getaffinity(0))
     where = f"{RANKS} ranks" if cores >= 2 * RANKS else f"{RANKS} ranks share {cores} cores"
-    return [
-        row_of(
-            f"{where}, {program}, {asked.tiles} x {asked.tiles} tiles of {asked.block} x {asked.block}",
-            turns(program, [asked.tiles, asked.block], asked, folder, lambda job: job),
-            1 / LOSS,
-        )
-        for program in ("cholesky", "lu", "stencil")
-    ]
+    for program in ("cholesky", "lu", "stencil"):
+        seconds = turns(program, [asked.tiles, asked.block], asked, folder, lambda job: job)
+        what = f"{where}, {program}, {asked.tiles} x {asked.tiles} tiles of {asked.block} x {asked.block}"
+        yield row_of(what, seconds, 1 / LOSS)
 
 
 def line(row: Row) -> str:
@@ -187,13 +178,14 @@ def main() -> int:
         return 0
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if asked.parts != "machine":
-            rows += between_hosts(asked, folder)
-        if asked.parts != "hosts":
-            rows += on_this_machine(asked, folder)
-    told: list[dict[str, Any]] = [row._asdict() for row in rows]
-    print(json.dumps(told, indent=1) if asked.json else "\n".join(map(line, rows)))
+        parts = {"hosts": between_hosts(asked, Path(name)), "machine": on_this_machine(asked, Path(name))}
+        for part, measured in parts.items():
+            for row in measured if asked.parts in (part, "both") else ():
+                rows.append(row)
+                if not asked.json:
+                    print(line(row), flush=True)
+    if asked.json:
+        print(json.dumps([row._asdict() for row in rows], indent=1))
     return status(asked, [row for row in rows if row.ratio < row.least])
 
 

@@ -25,7 +25,8 @@ function(elbow_library name)
   add_library(elbow_${name} SHARED $<TARGET_OBJECTS:elbow_${name}_objects>)
   add_library(elbowroom::${name} ALIAS elbow_${name})
   set_target_properties(elbow_${name} PROPERTIES
-    EXPORT_NAME ${name} LINKER_LANGUAGE CXX VERSION ${ELBOWROOM_VERSION} SOVERSION ${ELBOWROOM_SOVERSION})
+    EXPORT_NAME ${name} LINKER_LANGUAGE CXX VERSION ${ELBOWROOM_VERSION} SOVERSION ${ELBOWROOM_SOVERSION}
+    INSTALL_RPATH "$ORIGIN")  # a library finds those that it needs beside itself
   target_include_directories(elbow_${name} PUBLIC
     $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/../../include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endfunction()

@@ -182,8 +182,9 @@ def test_a_program_that_includes_the_header_in_place_of_starpus_is_linked_with_t
     finished(compilers["CXX"], "-c", "-o", tmp_path / "second.o", tmp_path / "second.cpp", *flags)
     program = tmp_path / "cholesky-elbowroom"
     warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-DELBOWROOM_BROADCASTS"]
-    finished(compilers["C"], *warnings, source, tmp_path / "second.o", "-o", program, *flags, "-lm",
-             f"-Wl,-rpath,{folder}")  # fmt: skip
+    finished(compilers["C"], *warnings, "-c", "-o", tmp_path / "first.o", source, *flags)
+    objects = [tmp_path / "first.o", tmp_path / "second.o"]
+    finished(compilers["CXX"], *objects, "-o", program, *flags, "-lm", f"-Wl,-rpath,{folder}")
     job = BENCHMARK.launch("cholesky", "elbowroom", [3, 16], RANKS, home, ())
     words = [str(program) if word.endswith("cholesky-elbowroom") else word for word in job.command]
     done = subprocess.run(
