@@ -5,8 +5,8 @@
 Both take turns, in random order; a ratio is StarPU-MPI's time over that with the other header: the
 pseudo-median of the rounds with its 95 % interval of signed ranks. Each run repeats its graph, and the first
 repetition does not count. To reach:
-- 4 hosts (network namespaces, needs root) behind token buckets of 200 Mbit/s: 1, 4 and 16 MiB to 3 recipients at
-  least 1.5 times as fast;
+- 4 hosts (network namespaces, needs root) behind token buckets of 200 Mbit/s: 1, 4 and 16 MiB to 3
+  recipients at least 1.5 times as fast;
 - 4 ranks of this machine: no example slower than 1.05 times.
 
 Exit code 1 where one is missed. Needs StarPU-MPI and its MPI; some minutes. Where ranks share cores,
