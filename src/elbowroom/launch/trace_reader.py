@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -116,7 +117,7 @@ def columns(
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
-    """The last record of a process: events recorded and lost, and events kept by category.
+    """The last record of a process: events recorded and lost, and events kept by category and by type.
 
     `advised_bytes`: the size of a buffer that would have lost none.
     """
@@ -125,6 +126,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     advised_bytes: int
     by_category: dict[str, int]
+    by_type: dict[str, int]
 
 
 def ends(directory: Path) -> list[End]:
@@ -135,7 +137,7 @@ def ends(directory: Path) -> list[End]:
     last_records = []
     for path in sorted(directory.glob("rank-*.jsonl")):
         categories: dict[int, str] = {}
-        types: dict[int, str] = {}
+        types: dict[int, tuple[str, str]] = {}
         end: dict[str, Any] | None = None
         for line in path.read_bytes().splitlines():
             try:
@@ -143,7 +145,7 @@ def ends(directory: Path) -> list[End]:
                 if record["record"] == "category":
                     categories[record["number"]] = record["name"]
                 elif record["record"] == "type":
-                    types[record["number"]] = categories.get(record["category"], "")
+                    types[record["number"]] = (categories.get(record["category"], ""), record["name"])
                 elif record["record"] == "end":
                     end = record
             except (msgspec.DecodeError, KeyError, TypeError):
@@ -153,17 +155,19 @@ def ends(directory: Path) -> list[End]:
     return last_records
 
 
-def _end(record: dict[str, Any], types: dict[int, str]) -> End:
-    counted: dict[str, int] = {}
+def _end(record: dict[str, Any], types: dict[int, tuple[str, str]]) -> End:
+    by_category, by_type = Counter[str](), Counter[str]()
     for one in record["types"]:
-        name = types.get(one["type"], "")
-        if name and one["kept"]:
-            counted[name] = counted.get(name, 0) + one["kept"]
+        category, name = types.get(one["type"], ("", ""))
+        if category and one["kept"]:
+            by_category[category] += one["kept"]
+            by_type[name] += one["kept"]
     return End(
         recorded=record["recorded"],
         lost=record["lost"],
         advised_bytes=record["advised_bytes"],
-        by_category=counted,
+        by_category=by_category,
+        by_type=by_type,
     )
 
 

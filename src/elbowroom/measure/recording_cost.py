@@ -73,9 +73,12 @@ class RecordedProgram:
 
 
 class CategoryRuns(RecordedProgram):
-    """Runs with sets of categories; `categories` are those that the last traced run had events of."""
+    """Runs with sets of categories; `categories` and `types` are those that the last traced run had events
+    of, the most frequent ones first.
+    """
 
     categories: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
 
     def run(self, threads: int | None, one: Set, repetition: int) -> TimedRun:
         """One run of a set."""
@@ -84,11 +87,14 @@ class CategoryRuns(RecordedProgram):
             ends = trace_reader.ends(self.directory) if one.name != NONE else []
         finally:
             shutil.rmtree(self.directory, ignore_errors=True)
-        counted: Counter[str] = Counter()
+        by_category, by_type = Counter[str](), Counter[str]()
         for end in ends:
-            counted.update(end.by_category)
-        if counted:
-            self.categories = tuple(sorted(counted, key=lambda name: -counted[name]))
+            by_category.update(end.by_category)
+            by_type.update(end.by_type)
+        if by_category:
+            self.categories, self.types = (
+                tuple(name for name, _ in counts.most_common()) for counts in (by_category, by_type)
+            )
         return TimedRun(
             threads=threads,
             set=one.name,
@@ -107,7 +113,7 @@ class CategoryRuns(RecordedProgram):
             words = [word.replace(THREADS, str(threads)) for word in words]
         elif threads is not None:
             variables = dict.fromkeys(_THREAD_VARIABLES, str(threads))
-        settings = None if one.name == NONE else self.settings(categories=one.categories)
+        settings = None if one.name == NONE else self.settings(categories=one.categories, without=one.without)
         return prepare(words, settings, adapters=self.adapters, mpi=self.mpi, variables=variables)
 
 

@@ -1,5 +1,5 @@
-"""A merged trace as one Parquet file: a row for each event, and for each interval without events; its tasks
-and communications as two more.
+"""A merged trace as one Parquet file: a row for each event, and for each interval without events; its tasks,
+communications and data buffers as three more.
 
 Columns: rank, thread, thread_name, category, type, kind; time_ns and error_ns (null: not known) since the
 start of the job; until_ns, the end of an interval; small, first and second as recorded, named by the type's
@@ -236,18 +236,23 @@ def _schema(job: TracedJob) -> pyarrow.Schema:
     return arrow.schema([arrow.field(name, kind) for name, kind in types.items()], metadata=meta)
 
 
-TASKS, COMMUNICATIONS = "tasks.parquet", "communications.parquet"
+TASKS, COMMUNICATIONS, BUFFERS = "tasks.parquet", "communications.parquet", "buffers.parquet"
 
 
-def write_tables(activity: RecordedActivity, folder: Path) -> tuple[Path, Path]:
+def write_tables(activity: RecordedActivity, folder: Path) -> tuple[Path, ...]:
     """Writes `tasks.parquet` (rank, task, name, worker, thread, submitted_ns, ready_ns, start_ns, end_ns) and
     `communications.parquet` (message, from_rank, from_thread, to_rank, to_thread, sent_ns, received_ns, both
-    with one offset for the whole job, bytes, tag, flags) into `folder`. What is not known is null.
+    with one offset for the whole job, bytes, tag, flags) into `folder`, and `buffers.parquet` (rank, thread,
+    registered_ns, bytes): the data that a runtime system got, without their names. What is not known is null.
     """
-    paths = folder / TASKS, folder / COMMUNICATIONS
-    task_frame(activity).write(paths[0])
-    communication_frame(activity).write(paths[1])
-    return paths
+    frames = {
+        TASKS: task_frame(activity),
+        COMMUNICATIONS: communication_frame(activity),
+        BUFFERS: buffer_frame(activity),
+    }
+    for name, frame in frames.items():
+        frame.write(folder / name)
+    return tuple(folder / name for name in frames)
 
 
 def task_frame(activity: RecordedActivity) -> Frame:
@@ -290,6 +295,20 @@ def communication_frame(activity: RecordedActivity) -> Frame:
         **{name: (every.flags >> bit & 1).astype(bool) for bit, name in enumerate(FLAGS)},
     }
     return of_columns(columns, "elbowroom/trace-communications")
+
+
+def buffer_frame(activity: RecordedActivity) -> Frame:
+    """The data buffers that were registered, a row each: the columns of `buffers.parquet`."""
+    buffers, job = activity.buffers, activity.job
+    ranks = np.array([job.ranks[thread.rank].rank for thread in job.threads] or [0])
+    threads = np.array([thread.thread for thread in job.threads] or [0])
+    columns = {
+        "rank": ranks[buffers.thread],
+        "thread": threads[buffers.thread],
+        "registered_ns": buffers.registered,
+        "bytes": _known(buffers.bytes),
+    }
+    return of_columns(columns, "elbowroom/trace-buffers")
 
 
 def _known(values: npt.NDArray[np.int64], names: npt.NDArray[np.int64] | None = None) -> Any:

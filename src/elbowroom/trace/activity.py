@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 UNKNOWN = -1
 TASK = "task"
 IDLE = "idle"
-_SUBMIT, _READY = "submit", "ready"
+_SUBMIT, _READY, _REGISTER = "submit", "ready", "register data"
 _FIELDS = ("small", "first", "second")
 _UNORDERED = np.int64(1) << 48
 
@@ -71,15 +71,26 @@ class Communications(NamedTuple):
     received_once: Ints
 
 
+class DataBuffers(NamedTuple):
+    """A row for each piece of data that a runtime system got: the thread that registered it, when, and its
+    bytes.
+    """
+
+    thread: Ints
+    registered: Ints
+    bytes: Ints
+
+
 class RecordedActivity(NamedTuple):
-    """A trace's tasks and communications, and for each thread and category when it was inside a span: sorted
-    begins and ends that do not overlap; `exits`: how much later than the first process each leaves each
-    barrier (barriers.py).
+    """A trace's tasks, communications and data buffers, and for each thread and category when it was inside a
+    span: sorted begins and ends that do not overlap; `exits`: how much later than the first process each
+    leaves each barrier (barriers.py).
     """
 
     job: TracedJob
     tasks: Tasks
     communications: Communications
+    buffers: DataBuffers
     spans: dict[tuple[int, str], tuple[Ints, Ints]]
     exits: Ints
 
@@ -122,6 +133,7 @@ def read_events(columns: TraceColumns) -> tuple[RecordedActivity, Block]:
         job=job,
         tasks=_tasks(job, every),
         communications=_communications(job, sent),
+        buffers=_buffers(job, every),
         spans=_spans(job, every),
         exits=barrier_exits(job, every),
     )
@@ -161,6 +173,16 @@ def _tasks(job: TracedJob, events: Block) -> Tasks:
     of_run["thread"][place] = started["thread"]
     of_run["worker"][place] = _field(job, started, "worker")
     return Tasks(rank=every // _UNORDERED, task=every % _UNORDERED, **of_run, **times)
+
+
+def _buffers(job: TracedJob, events: Block) -> DataBuffers:
+    types = [index for index, one in enumerate(job.types) if one.name == _REGISTER]
+    registered = events[np.isin(events["type"], types)]
+    return DataBuffers(
+        thread=registered["thread"].astype(np.int64),
+        registered=registered["time"].astype(np.int64),
+        bytes=_field(job, registered, "bytes"),
+    )
 
 
 def _keys(job: TracedJob, events: Block) -> Ints:

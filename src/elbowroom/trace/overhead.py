@@ -18,7 +18,7 @@ import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.html import figure_page
-from elbowroom.errors import UsageError
+from elbowroom.errors import UsageError, closest
 from elbowroom.quantities import plural, rounded_size, with_span
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import FEWEST
@@ -42,10 +42,13 @@ State = Literal["trusted", "costly", "undecided", "lost"]
 
 
 class Set(NamedTuple):
-    """Categories that are recorded together; None: all. `name` is `none` where nothing is preloaded."""
+    """Categories that are recorded together; None: all. `without`: types of events that are left out; `name`
+    is `none` where nothing is preloaded.
+    """
 
     name: str
     categories: tuple[str, ...] | None
+    without: tuple[str, ...] = ()
 
 
 class TimedRun(NamedTuple):
@@ -65,13 +68,14 @@ class TimedRun(NamedTuple):
 
 class RunGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The runs of one set with one number of threads: `values` by repetition, their median with interval and
-    deciles; `overhead`: what is slower than without a recorder (0.03: 3 %), None for that itself. `events` of
-    a run and per second of it, `lost` in the run that lost most.
+    deciles; `without`: types that are left out; `overhead`: what is slower than without a recorder (0.03:
+    3 %), None for that itself. `events` of a run and per second of it, `lost` in the run that lost most.
     """
 
     threads: int | None
     set: str
     categories: tuple[str, ...] | None
+    without: tuple[str, ...] = ()
     values: tuple[float, ...]
     median: Interval
     d1: float
@@ -91,6 +95,7 @@ class OverheadVerdict(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     advice: tuple[str, ...] = ()
     categories: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
 
 
 class Overhead(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +139,29 @@ def parse_sets(text: str) -> tuple[Set, ...]:
         if ",".join(names) not in (NONE, OFF, ALL, *(one.name for one in sets)):
             sets.append(Set(",".join(names), names))
     return (*sets, Set(ALL, None))
+
+
+FREQUENT = "frequent"
+"""The types of events that a program has most of, as `--without` names them."""
+MOST_FREQUENT = 4
+"""Types that are left out one by one then, as in the thesis' Fig. 3.8."""
+
+
+def sets_without(text: str, types: Sequence[str]) -> tuple[Set, ...]:
+    """The sets of `submit;ready,push`: everything but these types, each list by itself, and none, off and
+    all. `frequent`: each of the four types that come first in `types`, those of the program. UsageError for a
+    type that it does not have.
+    """
+    lists = [tuple(word.strip() for word in part.split(",")) for part in text.split(";")]
+    if lists == [(FREQUENT,)]:
+        listable = [name for name in types if "," not in name]
+        lists = [(name,) for name in listable[:MOST_FREQUENT]]
+    for name in (name for part in lists for name in part):
+        if name not in types:
+            hint = closest(name, types)
+            raise UsageError("is no type of the program's events", field="without", value=name, hint=hint)
+    left_out = [Set(f"all but {', '.join(part)}", None, part) for part in dict.fromkeys(lists)]
+    return (Set(NONE, ()), Set(OFF, (NO_CATEGORIES,)), Set(ALL, None), *left_out)
 
 
 def order(
@@ -209,6 +237,7 @@ def _case(one: Set, runs: Sequence[TimedRun], bare: Sequence[TimedRun], *, rate:
         threads=runs[0].threads,
         set=one.name,
         categories=one.categories,
+        without=one.without,
         values=tuple(values),
         median=Interval(value=summary.median, low=low, high=high),
         d1=summary.d1,
@@ -264,16 +293,21 @@ def judge(threads: int | None, cases: Sequence[RunGroup], limit: float, *, wall:
         f"The trace cannot be trusted: recording everything costs {share}, "
         f"significantly more than {limit:.0%}."
     )
-    advice, categories = switch_off(named, limit, wall=wall)
+    advice, categories, without = switch_off(named, limit, wall=wall)
     return OverheadVerdict(
-        threads=threads, state="costly", text=text, advice=tuple(advice), categories=categories
+        threads=threads,
+        state="costly",
+        text=text,
+        advice=tuple(advice),
+        categories=categories,
+        without=without,
     )
 
 
 def switch_off(
     named: Mapping[str, RunGroup], limit: float, *, wall: bool
-) -> tuple[list[str], tuple[str, ...] | None]:
-    """What to leave out, in sentences, and the categories that remain.
+) -> tuple[list[str], tuple[str, ...] | None, tuple[str, ...]]:
+    """What to leave out, in sentences, the categories that remain, and the types that are left out.
 
     The advice is the measured set with most events whose overhead is significantly below the limit. Without
     one, it is everything except the category with the highest overhead (if significant; else most events).
@@ -286,11 +320,14 @@ def switch_off(
             if wall
             else "Leave"
         )
-        return [f"{alone}.", f"{hint} out adapters (--adapters)."], None
+        return [f"{alone}.", f"{hint} out adapters (--adapters)."], None, ()
     fitting = [
         case
         for case in named.values()
-        if case.categories and case.set not in (NONE, OFF) and case.overhead and case.overhead.high <= limit
+        if (case.categories or case.without)
+        and case.set not in (NONE, OFF)
+        and case.overhead
+        and case.overhead.high <= limit
     ]
     single = [case for case in named.values() if case.categories and len(case.categories) == 1]
     single = [case for case in single if case.set not in (NONE, OFF) and case.overhead is not None]
@@ -303,19 +340,21 @@ def switch_off(
     if fitting:
         best = max(fitting, key=lambda case: case.events)
         assert best.overhead is not None
+        names = ",".join(best.without or best.categories or ())
         advice.append(
-            f"Record with --categories {','.join(best.categories or ())}, which costs "
+            f"Record with --{'without' if best.without else 'categories'} {names}, which costs "
             f"{_percent(best.overhead.value)}, at most {_percent(best.overhead.high)}."
         )
-        return advice, best.categories
+        return advice, best.categories, best.without
     if worst is not None and len(single) > 1:
         rest = tuple(case.set for case in single if case is not worst)
         advice.append(f"Try --categories {','.join(rest)}, without {worst.set}; this set was not measured.")
-        return advice, rest
+        return advice, rest, ()
     advice.append(
-        "Record fewer events: filter types (elbow_trace_filter), or record a region of interest only."
+        "Record fewer events: leave out types (--without frequent measures which), or record a region of "
+        "interest only."
     )
-    return advice, None
+    return advice, None, ()
 
 
 def _worst(single: Sequence[RunGroup]) -> RunGroup | None:
@@ -389,7 +428,7 @@ def _by_set(overhead: Overhead, cases: Sequence[RunGroup]) -> Figure:
     return Figure(
         name=f"overhead-{threads or 'default'}",
         title="Without and with a recorder" + (f", {_threads(threads)}" if threads is not None else ""),
-        x=Axis(label="recorded categories", names=tuple(case.set for case in cases)),
+        x=Axis(label="recorded", names=tuple(case.set for case in cases)),
         left=Axis(label=quantity(overhead)),
         below=Axis(label="events"),
         series=(costs, events),

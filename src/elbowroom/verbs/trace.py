@@ -300,12 +300,15 @@ class ShowActivity(Verb):
     figure: Path | str | None = option(
         "Draw figures: .png or .svg.", "FIGURE", spelled="-o --out", formerly="--figure", type=FIGURE
     )
-    tables: Path | str | None = option("Write tasks.parquet and communications.parquet there.", "FOLDER")
+    tables: Path | str | None = option(
+        "Write tasks.parquet, communications.parquet and buffers.parquet there.", "FOLDER"
+    )
     tell: Tell | None = None
 
     def do(self) -> TraceActivity:
         """Tasks submitted, ready and running, states of workers, utilisation and imbalance in `bins` of equal
-        length; durations of messages. `tables`: the folder for tasks.parquet and communications.parquet.
+        length; durations of messages. `tables`: the folder for tasks.parquet, communications.parquet
+        and buffers.parquet.
         """
         from elbowroom.store.trace_parquet import write_tables
         from elbowroom.trace.activity import read_activity

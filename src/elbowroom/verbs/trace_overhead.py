@@ -79,6 +79,10 @@ class MeasureOverhead(Verb):
     categories: str | None = option(
         "Sets of categories: mpi;mpi,task; default: each category by itself.", "SET;SET"
     )
+    without: str | None = option(
+        "Everything but these types, each list by itself: submit;ready,push; frequent: the 4 most frequent.",
+        "T;T,T",
+    )
     threads: Sequence[int] | None = option(
         "Numbers of threads; replace {threads} in CMD.", "N,N", parse=parse_cores
     )
@@ -94,7 +98,8 @@ class MeasureOverhead(Verb):
     def do(self) -> Overhead:
         """Runs `command` without a recorder and with it, in turns, and says whether its trace can be trusted.
 
-        `categories`: sets of them, `mpi;mpi,task`; by default each that the program has by itself. `threads`:
+        `categories`: sets of them, `mpi;mpi,task`; by default each that the program has by itself. `without`:
+        everything but these types, `submit;ready,push`, or each of the four most `frequent` ones. `threads`:
         numbers of threads to compare, told by OMP_NUM_THREADS and STARPU_NCPU, or where `{threads}` stands in
         the command. `metric`: the wall time, or a regular expression whose group (or whole match) is a number
         in what the command prints; with `rate` more of it is better. `limit`: what recording may cost (0.05:
@@ -109,9 +114,12 @@ class MeasureOverhead(Verb):
         with tempfile.TemporaryDirectory(prefix=FOLDER, dir=shared_place()) as folder:
             program = self._program(Path(folder) / "trace")
             first = program.run(self._counts[-1], overhead.Set(overhead.ALL, None), -1)
-            sets = chosen or overhead.sets_of(program.categories)
             if not first.events:
                 raise program.recorded_nothing()
+            if self.without is not None:
+                sets = overhead.sets_without(self.without, program.types)
+            else:
+                sets = chosen or overhead.sets_of(program.categories)
             turns = overhead.order(sets, self._counts, self.repeat, self.seed)
             runs = record_in_turns(
                 turns, lambda turn: program.run(turn[1], turn[2], turn[0]), first.seconds, self.tell
@@ -148,6 +156,14 @@ class MeasureOverhead(Verb):
         from elbowroom.measure.recording_cost import THREADS, check_runs
 
         check_runs(self.repeat, self.compared.metric)
+        if self.without is not None and self.categories is not None:
+            hint = "leave one of the two out"
+            raise UsageError("is not valid with --categories", field="without", value=self.without, hint=hint)
+        if self.without is not None and not all(
+            name.strip() for part in self.without.split(";") for name in part.split(",")
+        ):
+            hint = "write types as submit;ready,push, or frequent"
+            raise UsageError("has an empty name", field="without", value=self.without, hint=hint)
         if any(count < 1 for count in self.threads or ()):
             raise UsageError(
                 "is not a number of threads", field="threads", value=min(self.threads or ()), hint="1,2,4"
@@ -180,7 +196,10 @@ class MeasureOverhead(Verb):
         for name, line in lines.items():
             what = f"the program, {names.get(name, f'with the categories {name}')}"
             yield PlannedStart(what=what, commands=(line,), times=times)
-        if self.categories is None:
+        if self.without is not None:
+            what = f"the program, with everything but {self.without}: for each list of types"
+            yield PlannedStart(what=what, commands=(), times=times)
+        elif self.categories is None:
             what = "the program, with each category by itself, if the first run shows several: for each"
             yield PlannedStart(what=what, commands=(), times=times)
 
@@ -223,10 +242,11 @@ class MeasureOverhead(Verb):
         costs = "unknown" if cost is None else percent_span(cost.value, cost.low, cost.high)
         advice = verdict.advice or (f"The limit is {percent(result.limit)}.",)
         categories = ("--categories", ",".join(verdict.categories)) if verdict.categories else ()
+        without = ("--without", ",".join(verdict.without)) if verdict.without else ()
         return Answer(
             verdict.text,
             f"Recording everything costs {costs}. {' '.join(advice[:1])}",
-            command_line("trace", "record", *categories, "--", *result.command),
+            command_line("trace", "record", *categories, *without, "--", *result.command),
             VERDICT_STYLES.get(verdict.state, "yellow").removeprefix("bold "),
         )
 

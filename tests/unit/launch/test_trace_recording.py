@@ -192,6 +192,7 @@ def test_what_processes_said_at_their_end_is_read(tmp_path: Path) -> None:
     (end,) = trace_reader.ends(tmp_path)
     assert (end.recorded, end.lost, end.advised_bytes) == (405, 5, 4096)
     assert end.by_category == {"task": 300, "mpi": 100}
+    assert sum(end.by_type.values()) == 400
 
 
 @pytest.mark.parametrize(

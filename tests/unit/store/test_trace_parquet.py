@@ -14,7 +14,8 @@ import pytest
 import made_columns as made
 from elbowroom.errors import MachineError
 from elbowroom.store import trace_parquet
-from elbowroom.trace.columns import COUNTER, EVENTS
+from elbowroom.trace.activity import read_activity
+from elbowroom.trace.columns import COUNTER, EVENT, EVENTS, TraceColumns
 
 HEAD = made.job(texts=[(1, made.SOLVE, 5, "solve(5)")], warnings=["rank 1 was killed"])
 
@@ -74,3 +75,22 @@ def test_a_stream_that_ends_early_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="ends early"):
         trace_parquet.write_parquet(io.BytesIO(data[:-5]), tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_buffers_that_a_runtime_got_are_a_table(tmp_path: Path) -> None:
+    register = len(made.TYPES)
+    head = json.loads(made.job(threads=2))
+    types = [*head["types"], {"name": "register data", "category": 1, "fields": ["", "bytes", ""]}]
+    events = [
+        made.event(10, 1, EVENT, register, first=4096),
+        made.event(20, 2, EVENT, register, first=2**20),
+        *made.task(5, 30, 40),
+    ]
+    stream = io.BytesIO(made.stream(made.job(threads=2, types=types), events))
+    activity = read_activity(TraceColumns(stream))
+    paths = trace_parquet.write_tables(activity, tmp_path)
+    assert [path.name for path in paths] == ["tasks.parquet", "communications.parquet", "buffers.parquet"]
+    assert pyarrow.parquet.read_table(tmp_path / "buffers.parquet").to_pylist() == [
+        {"rank": 0, "thread": 1, "registered_ns": 10, "bytes": 4096},
+        {"rank": 1, "thread": 0, "registered_ns": 20, "bytes": 2**20},
+    ]

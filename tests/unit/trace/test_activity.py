@@ -182,7 +182,7 @@ def test_tables_hold_every_task_and_message_with_null_for_the_unknown(tmp_path: 
     activity = read(
         head(ranks=2), [*made.task(1, 0, 10), mark(SUBMIT, 2, 3)], [made.message(4, 5, 0, 8, 1)[1]]
     )
-    tasks, communications = map(pyarrow.parquet.read_table, write_tables(activity, tmp_path))
+    tasks, communications, _ = map(pyarrow.parquet.read_table, write_tables(activity, tmp_path))
     assert tasks.to_pylist() == [
         {"rank": 0, "task": 1, "name": "solve", "worker": None, "thread": 0, "submitted_ns": None,
          "ready_ns": None, "start_ns": 0, "end_ns": 10},

@@ -25,6 +25,7 @@ from elbowroom.trace.overhead import (
     page,
     parse_sets,
     sets_of,
+    sets_without,
 )
 
 EVENTS = {NONE: 0, OFF: 0, "mpi": 100, "task": 900, ALL: 1000}
@@ -37,6 +38,7 @@ def runs(
     repeat: int = 10,
     threads: int | None = None,
     lost: int = 0,
+    events: Mapping[str, int] = EVENTS,
 ) -> list[TimedRun]:
     """Runs of 2 s that take `costs` more with each set, and drift together by 20 %."""
     rng = np.random.default_rng(3)
@@ -44,7 +46,7 @@ def runs(
     for repetition in range(repeat):
         for name, cost in costs.items():
             value = 2 * (1 + cost) * (1 + 0.2 * repetition / repeat) * math.exp(rng.normal(0, noise))
-            events = EVENTS[name]
+            recorded = events[name]
             result.append(
                 TimedRun(
                     threads,
@@ -52,9 +54,9 @@ def runs(
                     repetition,
                     value,
                     value,
-                    events,
-                    lost if events else 0,
-                    4096 if events else 0,
+                    recorded,
+                    lost if recorded else 0,
+                    4096 if recorded else 0,
                 )
             )
     return result
@@ -216,3 +218,41 @@ def test_runs_that_all_take_a_factor_longer_cost_just_that(factor: float, second
     assert result is not None
     for value in (result.value, result.low, result.high):
         assert value == pytest.approx(factor - 1, rel=1e-6, abs=1e-9)
+
+
+TYPES = ("dependency", "submit", "ready", "push", "solve<int,2>", "pop")
+"""Types of a program, the most frequent ones first; lists cannot name one with a comma."""
+
+
+def test_the_four_most_frequent_types_are_left_out_one_by_one() -> None:
+    sets = sets_without("frequent", TYPES)
+    assert [one.name for one in sets[:3]] == [NONE, OFF, ALL]
+    assert [one.without for one in sets[3:]] == [("dependency",), ("submit",), ("ready",), ("push",)]
+    assert all(one.categories is None for one in sets[2:])
+    rest = sets_without("frequent", TYPES[3:])
+    assert [one.without for one in rest[3:]] == [("push",), ("pop",)]
+
+
+def test_lists_of_types_are_left_out_together_and_twice_the_same_list_once() -> None:
+    sets = sets_without("submit; ready,push;submit", TYPES)
+    assert [one.without for one in sets[3:]] == [("submit",), ("ready", "push")]
+    assert sets[-1].name == "all but ready, push"
+
+
+def test_a_type_that_the_program_does_not_have_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(UsageError) as error:
+        sets_without("submitt", TYPES)
+    assert (error.value.field, error.value.value) == ("without", "submitt")
+    assert "submit" in error.value.hint
+
+
+def test_the_costly_type_is_left_out_of_the_recommended_trace() -> None:
+    sets = sets_without("task;mpi", ("task", "mpi"))
+    events = {NONE: 0, OFF: 0, ALL: 1000, "all but task": 100, "all but mpi": 900}
+    costs = {NONE: 0.0, OFF: 0.001, ALL: 0.21, "all but task": 0.01, "all but mpi": 0.2}
+    result = analyse(runs(costs, events=events), sets, command=("app",), buffer=4096)
+    (verdict,) = result.verdicts
+    assert verdict.without == ("task",)
+    assert any("--without task" in line for line in verdict.advice)
+    (figure,) = overhead_figures(result)
+    assert figure.x.names == tuple(costs)
