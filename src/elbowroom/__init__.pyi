@@ -52,6 +52,7 @@ from elbowroom.verbs.advise import load_gpu_job as load_gpu_job
 from elbowroom.verbs.advise import map_figures as map_figures
 from elbowroom.verbs.broadcasts import simulate_broadcast as simulate_broadcast
 from elbowroom.verbs.broadcasts import tune_broadcasts as tune_broadcasts
+from elbowroom.verbs.bundles import BundleComparison as BundleComparison
 from elbowroom.verbs.calibrate import Calibrated as Calibrated
 from elbowroom.verbs.calibrate import resume_calibration as resume_calibration
 from elbowroom.verbs.colocate import load_schedule as load_schedule
@@ -232,10 +233,10 @@ def compare(
     a: Run | Path | str,
     *others: Run | Path | str,
     at_least: float = 0.01,
-) -> Changes | TableComparison:
+) -> Changes | TableComparison | BundleComparison:
     """Changes from run `a` to each other run of all values both have; those below the share `at_least`
-    are never significant; of two folders of imported logs those of their tables. UsageError where a run
-    has nothing in common with `a`.
+    are never significant; of two folders of imported logs those of their tables, of two bundles of a
+    study those of their runs and verdicts. UsageError where a run has nothing in common with `a`.
     """
 
 def doctor(
@@ -611,6 +612,7 @@ def study(
     *,
     out: str | None = None,
     resume: str | None = None,
+    bundle: Path | str | None = None,
     dry_run: bool = False,
     only: tuple[str, ...] = (),
     quick: bool = False,
@@ -636,6 +638,7 @@ def study(
     `paper`. `only`: labels of the figures and tables to make (`Fig. 4a`). `quick`: few repetitions, short
     windows and fewer points; `budget`: seconds for all runs together; `starts`: each run starts its
     program so often; `turbo`, `governor`: set during runs about frequencies.
+    `bundle`: a zip file of all that was measured and what it was measured with, which `compare` takes.
     UsageError for an unknown paper, and for a folder of other settings or of another machine.
     """
 
@@ -643,6 +646,7 @@ def study_plan(
     paper: str | None = None,
     *,
     out: str | None = None,
+    bundle: Path | str | None = None,
     only: tuple[str, ...] = (),
     quick: bool = False,
     repeat: int | None = None,
@@ -682,7 +686,8 @@ def trace_activity(
     tell: Tell | None = None,
 ) -> TraceActivity:
     """Tasks submitted, ready and running, states of workers, utilisation and imbalance in `bins` of equal
-    length; durations of messages. `tables`: the folder for tasks.parquet and communications.parquet.
+    length; durations of messages. `tables`: the folder for tasks.parquet, communications.parquet
+    and buffers.parquet.
     """
 
 def trace_flushes(
@@ -712,6 +717,7 @@ def trace_overhead(
     *,
     repeat: int = 10,
     categories: str | None = None,
+    without: str | None = None,
     threads: Sequence[int] | None = None,
     metric: str = "wall",
     rate: bool = False,
@@ -726,7 +732,8 @@ def trace_overhead(
 ) -> Overhead:
     """Runs `command` without a recorder and with it, in turns, and says whether its trace can be trusted.
 
-    `categories`: sets of them, `mpi;mpi,task`; by default each that the program has by itself. `threads`:
+    `categories`: sets of them, `mpi;mpi,task`; by default each that the program has by itself. `without`:
+    everything but these types, `submit;ready,push`, or each of the four most `frequent` ones. `threads`:
     numbers of threads to compare, told by OMP_NUM_THREADS and STARPU_NCPU, or where `{threads}` stands in
     the command. `metric`: the wall time, or a regular expression whose group (or whole match) is a number
     in what the command prints; with `rate` more of it is better. `limit`: what recording may cost (0.05:

@@ -17,6 +17,7 @@ from elbowroom.cli.tables import ShownTable, most_telling, new_table, print_left
 from elbowroom.errors import UsageError
 from elbowroom.frames import Frame, frame
 from elbowroom.quantities import number, parse_percent, plural
+from elbowroom.verbs.bundles import BundleComparison, compare_bundles, is_bundle
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ class Changes(list["Change"]):
 
 
 class CompareRuns(Verb):
-    """Compare runs with run A: what changed, by how much, and whether it improved."""
+    """Compare runs with run A: what changed, by how much, and whether it improved.
+
+    Also compares two folders of imported logs, and two bundles of a study (`study --bundle`).
+    """
 
     name = "compare"
     has_tables = True
@@ -77,13 +81,18 @@ class CompareRuns(Verb):
 
         return [open(run) for run in (self.a, *self.others)]
 
-    def do(self) -> Changes | TableComparison:
+    def do(self) -> Changes | TableComparison | BundleComparison:
         """Changes from run `a` to each other run of all values both have; those below the share `at_least`
-        are never significant; of two folders of imported logs those of their tables. UsageError where a run
-        has nothing in common with `a`.
+        are never significant; of two folders of imported logs those of their tables, of two bundles of a
+        study those of their runs and verdicts. UsageError where a run has nothing in common with `a`.
         """
         from elbowroom.results.comparison import compare
 
+        if any(is_bundle(one) for one in (self.a, *self.others)):
+            if len(self.others) != 1 or not all(is_bundle(one) for one in (self.a, *self.others)):
+                hint = "give two files of `study --bundle`"
+                raise UsageError("bundles are compared two by two", field="run", value=str(self.a), hint=hint)
+            return compare_bundles(Path(str(self.a)), Path(str(self.others[0])), self.at_least)
         if (tables := self._compared_tables()) is not None:
             return tables
         first, *rest = self.runs
@@ -116,7 +125,9 @@ class CompareRuns(Verb):
         first, second = ((str(path), read_tables(Path(path)).tables) for path in paths)
         return compare_tables(first, second, self.at_least)
 
-    def document(self, result: Changes | TableComparison) -> Comparison | TableComparison:
+    def document(
+        self, result: Changes | TableComparison | BundleComparison
+    ) -> Comparison | TableComparison | BundleComparison:
         """The runs with their changes, and the answer in a sentence."""
         if not isinstance(result, Changes):
             return result
@@ -142,16 +153,25 @@ class CompareRuns(Verb):
             significant=sum(change.significant for change in result),
         )
 
-    def print(self, result: Changes | TableComparison) -> None:
+    def print(self, result: Changes | TableComparison | BundleComparison) -> None:
         """The sentence of each run against the first, then what changed by point."""
+        if isinstance(result, BundleComparison):
+            _print_bundles(result)
+            return
         if not isinstance(result, Changes):
             _print_tables(result, self.every)
             return
         _warn_of_untrusted(self.runs)
         print_compare(self.runs, result, self.at_least, self.every)
 
-    def answer(self, result: Changes | TableComparison) -> Answer:
+    def answer(self, result: Changes | TableComparison | BundleComparison) -> Answer:
         """How many values changed, what counts as a change, and the run with the largest one."""
+        if isinstance(result, BundleComparison):
+            return Answer(
+                result.sentence,
+                f"{plural(len(result.conditions), 'thing')} that they were made with differ.",
+                command_line("study", result.study, "--dry-run"),
+            )
         if not isinstance(result, Changes):
             return Answer(
                 result.sentence,
@@ -171,10 +191,12 @@ class CompareRuns(Verb):
             "red" if worse else "",
         )
 
-    def exit_code(self, result: Changes | TableComparison) -> int:
-        """1 where a value got worse by more than `fail_above`."""
+    def exit_code(self, result: Changes | TableComparison | BundleComparison) -> int:
+        """1 where a value got worse by more than `fail_above`; bundles are not judged so."""
         from elbowroom.results.comparison import worse
 
+        if isinstance(result, BundleComparison):
+            return 0
         if not isinstance(result, Changes):
             worst = max((abs(one.change or 0) for one in result.changes if one.better == "a"), default=0.0)
             return int(self.fail_above is not None and worst > self.fail_above)
@@ -253,6 +275,20 @@ def _print_tables(compared: TableComparison, every: bool) -> None:
     for count, only in ((compared.only_a, "a"), (compared.only_b, "b")):
         if count:
             print_wrapped(f"{plural(count, 'value')} only in {only}.")
+
+
+def _print_bundles(compared: BundleComparison) -> None:
+    """What the bundles were made with, then verdicts and runs that changed."""
+    print_wrapped(f"a = {compared.a}, b = {compared.b}: the study {compared.study}")
+    for difference in compared.conditions:
+        print_wrapped(f"{difference.what}: {difference.a or 'n/a'}, then {difference.b or 'n/a'}")
+    for verdict in compared.verdicts:
+        print_wrapped(f"{verdict.label}, {verdict.a}, then {verdict.b}: {verdict.text}", style="bold")
+    for run in compared.runs:
+        print_wrapped(f"{run.run}: {run.sentence}")
+    for names, only in ((compared.only_a, "a"), (compared.only_b, "b")):
+        if names:
+            print_wrapped(f"Runs only in {only}: {', '.join(names)}.")
 
 
 def _changes_table(changes: Sequence[Change]) -> ShownTable:

@@ -39,6 +39,11 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[str, ...]]] = {
         "measured broadcasts: one entry of what `broadcast bench --json` prints",
         "broadcast.measured:BroadcastEntry",
     ),
+    "bundle": ("bundle.json of a bundle: what `study --bundle` writes", "verbs.bundles:Bundle"),
+    "bundle-comparison": (
+        "comparison of two bundles: what `compare A.zip B.zip --json` prints",
+        "verbs.bundles:BundleComparison",
+    ),
     "calibrate": ("calibration: what `calibrate --json` prints", "measure.adaptive:CalibrationDocument"),
     "compare": ("comparison of runs: what `compare --json` prints", "results.comparison:Comparison"),
     "demand": ("demand.json of a profile: what `colocate demand --json` prints", "models.demand:Demand"),

@@ -11,7 +11,7 @@ import msgspec
 
 from elbowroom.cli.answer import Answer, command_line
 from elbowroom.cli.console import chatter, print_all, print_wrapped
-from elbowroom.cli.options import REPEAT, completion
+from elbowroom.cli.options import REPEAT, Output, completion
 from elbowroom.cli.tables import new_table, print_table
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
@@ -46,7 +46,7 @@ class StudyPaper(Verb):
     name = "study"
     has_tables = True
     resumed = "study"
-    with_resume = ("patience", "tell")
+    with_resume = ("patience", "tell", "bundle")
 
     paper: str | None = argument(None, shell_complete=completion(study_names))
     out: str | None = option(
@@ -55,6 +55,11 @@ class StudyPaper(Verb):
         spelled="-o --out",
     )
     resume: str | None = option("Continue the study in FOLDER with its settings.", "FOLDER")
+    bundle: Path | str | None = option(
+        "Also write everything into one file: samples, topology, versions, command lines, citation.",
+        "FILE.zip",
+        type=Output(".zip"),
+    )
     dry_run: bool = dry_run_option("Print what this machine can show and judge, and the time.")
     only: tuple[str, ...] = option("Only this figure or table: 'Fig. 4a'; may be repeated.", "LABEL")
     quick: bool = option("Few repetitions, short windows, fewer points.")
@@ -88,6 +93,7 @@ class StudyPaper(Verb):
         `paper`. `only`: labels of the figures and tables to make (`Fig. 4a`). `quick`: few repetitions, short
         windows and fewer points; `budget`: seconds for all runs together; `starts`: each run starts its
         program so often; `turbo`, `governor`: set during runs about frequencies.
+        `bundle`: a zip file of all that was measured and what it was measured with, which `compare` takes.
         UsageError for an unknown paper, and for a folder of other settings or of another machine.
         """
         from elbowroom.measure import study
@@ -97,7 +103,12 @@ class StudyPaper(Verb):
         request = msgspec.structs.replace(request, patience=self.patience)
         done = study.conduct(request, self.tell)
         with stopped_by_signals(done.folder, "elbowroom study --resume"):
-            return write_results(request, done)
+            document = write_results(request, done)
+        if self.bundle is not None:
+            from elbowroom.verbs.bundles import write_bundle
+
+            write_bundle(done.folder, Path(self.bundle))
+        return document
 
     def _request(self) -> StudyRequest:
         from elbowroom.measure.study import StudyRequest
@@ -133,6 +144,8 @@ class StudyPaper(Verb):
 
     def print(self, result: StudyDocument) -> None:
         _print_study(result)
+        if self.bundle is not None:
+            print_wrapped(f"bundle: {self.bundle}")
 
     def answer(self, result: StudyDocument) -> Answer:
         """How many statements hold, and the first that does not."""
