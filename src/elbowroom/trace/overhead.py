@@ -159,7 +159,7 @@ def sets_without(text: str, types: Sequence[str]) -> tuple[Set, ...]:
     for name in (name for part in lists for name in part):
         if name not in types:
             hint = closest(name, types)
-            raise UsageError("is no type of the program's events", field="without", value=name, hint=hint)
+            raise UsageError("is not a type of the program's events", field="without", value=name, hint=hint)
     left_out = [Set(f"all but {', '.join(part)}", None, part) for part in dict.fromkeys(lists)]
     return (Set(NONE, ()), Set(OFF, (NO_CATEGORIES,)), Set(ALL, None), *left_out)
 

@@ -148,7 +148,7 @@ def unpack(path: Path, folder: Path) -> Bundle:
         with zipfile.ZipFile(path) as archive:
             bundle = msgspec.json.decode(archive.read(BUNDLE), type=Bundle)
             if bundle.schema != "elbowroom/bundle":
-                raise _wrong(path, "is no bundle of a study")
+                raise _wrong(path, "is not a bundle of a study")
             if bundle.elbowroom != __version__:
                 release = f"elbowroom {bundle.elbowroom}"
                 raise UsageError(
@@ -169,7 +169,7 @@ def unpack(path: Path, folder: Path) -> Bundle:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(data)
     except (zipfile.BadZipFile, KeyError, msgspec.DecodeError, EOFError) as error:
-        raise _wrong(path, "is no bundle of a study, or is damaged") from error
+        raise _wrong(path, "is not a bundle of a study, or is damaged") from error
     except OSError as error:
         raise MachineError(
             f"cannot be unpacked ({error.strerror})", field="bundle", value=str(path), hint="check TMPDIR"

@@ -137,7 +137,7 @@ def test_bundles_of_two_studies_are_not_compared(place: Path) -> None:
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 damaged", b"text"], ids=["empty", "damaged", "text"])
 def test_what_is_no_bundle_is_refused(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(data)
-    with pytest.raises(UsageError, match="is no bundle"):
+    with pytest.raises(UsageError, match="is not a bundle"):
         unpack(tmp_path / "x.zip", tmp_path / "out")
 
 
