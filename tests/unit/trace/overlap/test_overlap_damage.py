@@ -104,9 +104,8 @@ def test_two_documents_in_one_file_are_refused_with_the_place_of_the_second(
 
 def number_in(value: float, words: set[str]) -> bool:
     """Whether a number was printed."""
-    return any(
-        word[:1].isdigit() and float(word) == value for word in words if re.fullmatch(r"[\d.e+-]+", word)
-    )
+    numbers = (one for one in words if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", one))
+    return any(float(one) == value for one in numbers)
 
 
 def public(folders: tuple[str, ...]) -> list[Path]:
