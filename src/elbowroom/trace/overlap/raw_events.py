@@ -47,7 +47,7 @@ class RawColumns:
 
 
 @dataclass(frozen=True)
-class _Block:
+class _ColumnBlock:
     """Where so many events stand in a file, column by column."""
 
     stream: IO[bytes]
@@ -66,7 +66,7 @@ class _Block:
         return _whole([self])
 
 
-def _whole(blocks: Sequence[_Block]) -> RawColumns:
+def _whole(blocks: Sequence[_ColumnBlock]) -> RawColumns:
     """The events of several blocks, one after the other."""
     count = sum(one.count for one in blocks)
     columns = {name: np.empty(count, dtype=kind) for name, kind in _TYPES.items()}
@@ -82,9 +82,9 @@ class RawEvents:
     """The output of such a program in a file. EOFError where it ends early."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self.blocks: list[_Block] = []
+        self.blocks: list[_ColumnBlock] = []
         while count := self._count(stream):
-            self.blocks.append(_Block(stream, stream.tell(), count))
+            self.blocks.append(_ColumnBlock(stream, stream.tell(), count))
             stream.seek(count * _BYTES, 1)
         try:
             self.header: dict[str, Any] = json.loads(stream.read().decode("utf-8", "replace"))
@@ -166,8 +166,8 @@ class CutEvents:
 
     def __init__(self, raw: RawEvents, at: Floats, store: IO[bytes]) -> None:
         self._at, self._store = at, store
-        self._blocks: list[list[_Block]] = [[] for _ in range(len(at) + 1)]
-        self._continued: list[list[_Block]] = [[] for _ in range(len(at) + 1)]
+        self._blocks: list[list[_ColumnBlock]] = [[] for _ in range(len(at) + 1)]
+        self._continued: list[list[_ColumnBlock]] = [[] for _ in range(len(at) + 1)]
         for block in raw.blocks:
             start, duration = np.empty(block.count), np.empty(block.count)
             block.column("start", start)
@@ -178,7 +178,7 @@ class CutEvents:
             else:
                 self._cut(block.columns(), self._blocks)
 
-    def _cut(self, events: RawColumns, into: list[list[_Block]]) -> None:
+    def _cut(self, events: RawColumns, into: list[list[_ColumnBlock]]) -> None:
         """Stores events, each in its part; of what goes on in the next part, the rest as well."""
         start = np.where(np.isfinite(events.start), events.start, 0.0)
         part = np.searchsorted(self._at, start, side="right")
@@ -192,7 +192,7 @@ class CutEvents:
         events.duration[over] = (end - events.start)[over]
         for number in np.unique(part).tolist():
             chosen = events.only(part == number)
-            into[number].append(_Block(self._store, self._store.seek(0, 2), len(chosen)))
+            into[number].append(_ColumnBlock(self._store, self._store.seek(0, 2), len(chosen)))
             for name in _TYPES:
                 self._store.write(getattr(chosen, name).tobytes())
         if len(rest):
