@@ -162,7 +162,7 @@ def line(row: Row) -> str:
 
 
 def main() -> int:
-    parser = Command(__doc__, smoke="--rounds 1 --repeats 1 --tiles 3 --block 16 --parts machine")
+    parser = Command(__doc__, smoke="--rounds 1 --repeats 1 --tiles 2 --block 16 --parts machine")
     parser.add_argument("--rounds", type=int, default=10, help="of both sides")
     parser.add_argument("--repeats", type=int, default=3, help="of the graph in a run, that count")
     parser.add_argument("--tiles", type=int, default=8, help="rows and columns of the examples")

@@ -183,7 +183,6 @@ static long matrix(void) {
                               30, 40, sizeof(long));
   starpu_mpi_data_register(part, 7, 0);
   starpu_mpi_get_data_on_all_nodes_detached(MPI_COMM_WORLD, part);
-  starpu_mpi_wait_for_all(MPI_COMM_WORLD);
   starpu_data_acquire(part, STARPU_R);
   const long* const numbers = (const long*)starpu_matrix_get_local_ptr(part);
   long sum = 0, all = 0;
@@ -191,6 +190,7 @@ static long matrix(void) {
     for (unsigned j = 0; j < 30; ++j) sum += numbers[i * starpu_matrix_get_local_ld(part) + j];
   }
   starpu_data_release(part);
+  starpu_mpi_wait_for_all(MPI_COMM_WORLD);
   MPI_Reduce(&sum, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   starpu_data_unregister(part);
   return all / ranks;

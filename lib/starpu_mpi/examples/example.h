@@ -71,14 +71,14 @@ static inline void fill(const example* self, double (*value)(int row, int column
   starpu_mpi_barrier(MPI_COMM_WORLD);
 }
 
-/* A matrix of all tiles on rank 0; NULL elsewhere. */
+/* A matrix of all tiles on rank 0; NULL elsewhere. Rank 0 waits for the tiles themselves: in StarPU-MPI 1.3.10, a barrier does not
+ * wait for receives that no task needs, and keeps its thread from making progress with them. */
 static inline double* gather(const example* self) {
   const int block = self->block, size = self->tiles * block;
   double* const whole = self->rank == 0 ? malloc(sizeof(double) * (size_t)size * (size_t)size) : NULL;
   for (int at = 0; at < self->tiles * self->tiles; ++at) {
     starpu_mpi_get_data_on_node_detached(MPI_COMM_WORLD, self->handles[at], 0, NULL, NULL);
   }
-  starpu_mpi_wait_for_all(MPI_COMM_WORLD);
   for (int at = 0; whole != NULL && at < self->tiles * self->tiles; ++at) {
     starpu_data_acquire(self->handles[at], STARPU_R);
     const double* const numbers = (double*)starpu_vector_get_local_ptr(self->handles[at]);
@@ -88,6 +88,7 @@ static inline double* gather(const example* self) {
     }
     starpu_data_release(self->handles[at]);
   }
+  starpu_mpi_wait_for_all(MPI_COMM_WORLD);
   return whole;
 }
 
