@@ -29,6 +29,8 @@ import zoo_programs  # noqa: E402
 from elbowroom.launch.mpi import Mpi, find_mpi  # noqa: E402
 
 WIDTH = 80
+FOLDERS = ("profile: ", "page: ", "job: ", "next: ")
+"""Lines that name the folder of a run."""
 GAIN = "Another launch line saves "
 
 
@@ -108,7 +110,7 @@ def page(said: Sequence[tuple[Complaint, str]], mpi: Mpi, load: float) -> Iterat
         yield ""
         yield "<!-- no output: measured as the page says -->"
         yield "```text"
-        yield from (line for line in text.splitlines() if not line.startswith(("profile: ", "page: ")))
+        yield from (line.rstrip() for line in text.splitlines() if not line.startswith(FOLDERS))
         yield "```"
 
 
