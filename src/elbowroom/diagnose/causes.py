@@ -35,7 +35,7 @@ SURE = 0.03
 FAMILY_ERROR = 0.05
 """The chance that the steps of a program show any cause whose share is SURE at most."""
 SHARED_ERROR = 0.1
-"""What ranks wait for cores is only known to this part of it where it is told from waits for each other: the
+"""What ranks wait for cores is only known to this part of it where waits for each other are left out: the
 scheduler's samples are longer than calls."""
 SIBLING_LOSS = (0.0, 0.25, 0.5)
 """What a computing thread loses to another one on its core (SMT): nothing if it waits for memory, half at
