@@ -167,6 +167,7 @@ std::vector<CachedWorker*> ClusterNode::workers(const char* kernel, std::size_t 
 void ClusterNode::start(const std::vector<CachedWorker*>& workers, Window& window) {
   std::vector<ComputingJob*> jobs;
   for (CachedWorker* worker : workers) {
+    worker->job.items_per_chunk = 0;  // found anew: one that was found beside other load would make all rounds alike
     jobs.push_back(&worker->job);
   }
   const std::int64_t begun = now_ns();
