@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from elbowroom.accept.allocated_site import AllocatedSite, SitePlan
 from elbowroom.accept.journal import PARTS, SiteJournal, SiteLine
-from elbowroom.accept.measured_site import MeasuredSite, SitePlan
-from elbowroom.accept.node_jobs import Answered, Ask, Shard
+from elbowroom.accept.node_jobs import Ask, NodeAnswers, Shard
 from elbowroom.accept.quantities import QUANTITIES
 from elbowroom.accept.virtual_site import LEVELS
 
@@ -43,8 +43,8 @@ class AnsweringNodes:
         self._noise = noise
         self._random = np.random.default_rng(1)
 
-    def ask(self, shards: Sequence[Shard], request: Ask) -> Answered:
-        answered = Answered()
+    def ask(self, shards: Sequence[Shard], request: Ask) -> NodeAnswers:
+        answered = NodeAnswers()
         for shard in shards:
             for node, at in self._dying.items():
                 if node in shard and len(self.requests) >= at and node not in self.lost:
@@ -88,11 +88,11 @@ def measured(
     plan: SitePlan,
     *,
     tell: Callable[[str], object] = lambda _text: None,
-) -> tuple[MeasuredSite, SiteJournal]:
+) -> tuple[AllocatedSite, SiteJournal]:
     """The site of a plan on these nodes, with a journal in the folder, which may be there already."""
     folder.mkdir(exist_ok=True)
     new = not (folder / "journal.jsonl").exists()
     journal = SiteJournal(folder, create=new)
     if new:
         journal.add(SiteLine(number=0, nodes=plan.nodes, seed=plan.seed))
-    return MeasuredSite(plan, nodes, journal, tell), journal  # type: ignore[arg-type]
+    return AllocatedSite(plan, nodes, journal, tell), journal  # type: ignore[arg-type]

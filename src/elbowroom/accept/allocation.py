@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 
 from elbowroom.accept.acceptance import examine, with_missing
+from elbowroom.accept.allocated_site import AllocatedSite, SitePlan
 from elbowroom.accept.document import AcceptanceDocument
 from elbowroom.accept.history import write_values
 from elbowroom.accept.journal import SiteJournal, SiteLine
-from elbowroom.accept.measured_site import MeasuredSite, SitePlan
 from elbowroom.accept.node_jobs import NodeJobs, NodeLaunch
 from elbowroom.accept.readings import FEWEST
 from elbowroom.accept.slurm import features_of, switches_of
@@ -117,7 +117,7 @@ def examine_allocation(
             plan = _resumed(plan, journal, folder)
         else:
             journal.add(SiteLine(number=0, nodes=plan.nodes, seed=plan.seed, size=plan.size))
-        site = MeasuredSite(plan, jobs, journal, tell)
+        site = AllocatedSite(plan, jobs, journal, tell)
         name = f"{plural(len(plan.nodes), 'node')}, {datetime.datetime.now():%Y-%m-%d %H:%M}"
         document = examine(site, name=name)
         document = with_missing(document, site.lost, [*site.notes, *_cost(site, jobs)])
@@ -151,7 +151,7 @@ def _resumed(plan: SitePlan, journal: SiteJournal, folder: Path) -> SitePlan:
     )
 
 
-def _cost(site: MeasuredSite, jobs: NodeJobs) -> Iterator[str]:
+def _cost(site: AllocatedSite, jobs: NodeJobs) -> Iterator[str]:
     if jobs.starts:
         yield (
             f"{plural(len(jobs.starts), 'job')} started, the slowest in {max(jobs.starts):.1f} s; "

@@ -102,7 +102,7 @@ def ranks_of(nodes: Shard, hosts: Sequence[str]) -> Shard:
     return tuple(plain[host] for host in short) if set(short) == set(plain) else nodes
 
 
-class Answered(msgspec.Struct, kw_only=True):
+class NodeAnswers(msgspec.Struct, kw_only=True):
     """What nodes answered: values by node, why there are none, and the bytes that came to rank 0."""
 
     values: dict[str, list[float | None]] = {}
@@ -112,7 +112,7 @@ class Answered(msgspec.Struct, kw_only=True):
 
 
 Ask = Callable[[Shard], dict[str, Any] | None]
-"""Makes the request to a job of these nodes, in the order of its ranks; None: nothing is asked of it."""
+"""Makes the request to a job of these nodes, in the order of its ranks; None: nothing is requested of it."""
 
 
 class NodeJobs:
@@ -128,11 +128,11 @@ class NodeJobs:
         self._live: dict[Shard, NodeJob] = {}
         self._silent: Counter[str] = Counter()
 
-    def ask(self, shards: Sequence[Shard], request: Ask) -> Answered:
+    def ask(self, shards: Sequence[Shard], request: Ask) -> NodeAnswers:
         """Asks a job of each shard, all at once, and again without the nodes that were lost meanwhile.
         MachineError where a job fails again and again, though all of its nodes can be reached.
         """
-        answered, waiting, why = Answered(), list(shards), ""
+        answered, waiting, why = NodeAnswers(), list(shards), ""
         for _ in range(TRIES):
             waiting = [left for shard in waiting if (left := self._alive(shard))]
             if not waiting:
@@ -163,7 +163,7 @@ class NodeJobs:
         """Starts the jobs that do not run, all at once, and ends those that are not needed."""
         for shard in [one for one in self._live if one not in shards]:
             self._live.pop(shard).close()
-        begun = time.monotonic()
+        start_time = time.monotonic()
         new = {shard: NodeJob(self.place, shard) for shard in shards if shard not in self._live}
         self._live |= new
         for shard, job in new.items():
@@ -176,33 +176,33 @@ class NodeJobs:
                 del self._live[shard]
                 failed[shard] = error.message
                 continue
-            self.starts.append(time.monotonic() - begun)
+            self.starts.append(time.monotonic() - start_time)
             self.names |= job.names
             self.facts |= job.facts
 
     def _ask_all(
-        self, shards: Sequence[Shard], request: Ask, answered: Answered
+        self, shards: Sequence[Shard], request: Ask, answered: NodeAnswers
     ) -> Iterator[tuple[Shard, str]]:
         """Asks each job that runs; the shards of those that fail, with the reason."""
-        asked: list[Shard] = []
+        requested: list[Shard] = []
         failed: dict[Shard, str] = {}
         for shard in [one for one in shards if one in self._live]:
             job = self._live[shard]
             wanted = request(job.nodes)
             if wanted is None:
                 continue
-            asked.append(shard)
+            requested.append(shard)
             try:
                 job.begin({**wanted, "patience": self.patience})
             except SessionLost as lost:
                 failed[shard] = str(lost)
-        for shard in asked:
+        for shard in requested:
             text = failed.get(shard) or self._hear(shard, answered)
             if text:
                 self._live.pop(shard).kill()
                 yield shard, text
 
-    def _hear(self, shard: Shard, answered: Answered) -> str:
+    def _hear(self, shard: Shard, answered: NodeAnswers) -> str:
         """The answer of a job; why it fails, "" if it does not."""
         job = self._live[shard]
         try:
@@ -284,5 +284,5 @@ def _reasons(
         elif code != 0:
             output.seek(0)
             lines = [line.strip(" -\t") for line in output.read().decode(errors="replace").splitlines()]
-            said = next((line for line in lines if line), f"exit code {code}")
-            yield node, f"it started no program: {said[:200]}"
+            first_line = next((line for line in lines if line), f"exit code {code}")
+            yield node, f"it started no program: {first_line[:200]}"

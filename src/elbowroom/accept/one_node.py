@@ -49,9 +49,9 @@ def examine_node(
     rows: list[list[float | None]] = []
     jobs = NodeJobs(local(request), request.patience)
     try:
-        begun = time.monotonic()
+        start_time = time.monotonic()
         window = min(0.1, (NODE_SECONDS - START) / ROUNDS / WINDOWS)
-        while len(rows) < ROUNDS and (len(rows) < SIGNS or time.monotonic() - begun < NODE_SECONDS):
+        while len(rows) < ROUNDS and (len(rows) < SIGNS or time.monotonic() - start_time < NODE_SECONDS):
             answered = jobs.ask([HERE], lambda _job: {"op": "alone", "ranks": [0], "seconds": window})
             if answered.errors:
                 raise MachineError(next(iter(answered.errors.values())), field="node", hint="try again")
@@ -59,7 +59,7 @@ def examine_node(
         name = next(iter(jobs.names.values()))
     finally:
         jobs.close()
-    tell(f"measured {len(rows)} times in {time.monotonic() - begun:.0f} s")
+    tell(f"measured {len(rows)} times in {time.monotonic() - start_time:.0f} s")
     return judge_node(name, rows, baseline, source)
 
 

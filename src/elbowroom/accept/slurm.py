@@ -35,9 +35,9 @@ def features_of(nodes: Sequence[str], wanted: str) -> tuple[str, ...]:
     known = {
         name: features.split(",") for name, _, features in (row.partition(" ") for row in rows.splitlines())
     }
-    found = tuple("+".join(one for one in chosen if one in known.get(node, ())) for node in nodes)
-    if not any(found):
+    of_nodes = tuple("+".join(one for one in chosen if one in known.get(node, ())) for node in nodes)
+    if not any(of_nodes):
         every = sorted({feature for features in known.values() for feature in features} - {"(null)"})
         hint = f"one of: {', '.join(every)}" if every else "Slurm knows no features of these nodes"
         raise UsageError("no node has this feature", field="by_feature", value=wanted, hint=hint)
-    return found
+    return of_nodes

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from elbowroom.accept.allocated_site import SitePlan
 from elbowroom.accept.history import (
     NodeValue,
     changes_of,
@@ -15,7 +16,6 @@ from elbowroom.accept.history import (
     read_history,
     write_values,
 )
-from elbowroom.accept.measured_site import SitePlan
 from elbowroom.errors import UsageError
 from measured_nodes import AnsweringNodes, measured
 

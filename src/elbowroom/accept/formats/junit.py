@@ -1,5 +1,5 @@
-"""JUnit XML: a test for each node, which fails if it is a suspect, and is an error if it was lost; and one for each pair that is; for CI
-servers.
+"""JUnit XML: a test for each node, which fails if it is a suspect and is an error if it was lost, and one for
+each pair that is a suspect; for CI servers.
 """
 
 from __future__ import annotations

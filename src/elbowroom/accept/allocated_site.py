@@ -61,7 +61,7 @@ class SitePlan(msgspec.Struct, frozen=True, kw_only=True):
         return float(np.clip(self.budget / (ROUNDS + AGAIN) / WINDOWS, SHORTEST, longest))
 
 
-class MeasuredSite:
+class AllocatedSite:
     """The nodes of a plan, by the jobs that run on them. What the journal holds is not measured again."""
 
     def __init__(
@@ -72,7 +72,7 @@ class MeasuredSite:
         self._jobs = jobs
         self._journal = journal
         self._tell = tell
-        self._begun = time.monotonic()
+        self._start_time = time.monotonic()
         self._switches = None if plan.switches is None else np.array(plan.switches, dtype=np.int64)
 
     @property
@@ -121,7 +121,7 @@ class MeasuredSite:
 
     def _late(self, stage: str, number: int, fewest: int, share: float) -> bool:
         """Whether the budget is used up before this round; then a note says what is missing."""
-        spent = time.monotonic() - self._begun
+        spent = time.monotonic() - self._start_time
         if number < fewest or spent * (number + 1) / max(number, 1) < share * self.plan.budget:
             return False
         what = "the first rounds" if stage == "first" else "the rounds of suspects"
@@ -246,7 +246,7 @@ class MeasuredSite:
         partners: Mapping[str, str],
     ) -> None:
         """Asks, and writes down what came: values, what was learned of the nodes, and which were lost."""
-        before, lost, begun = set(self._jobs.names), set(self._jobs.lost), time.monotonic()
+        before, lost, start_time = set(self._jobs.names), set(self._jobs.lost), time.monotonic()
         answered = self._jobs.ask(groups, request)
         new = {node: name for node, name in self._jobs.names.items() if node not in before}
         if new:
@@ -272,7 +272,7 @@ class MeasuredSite:
                     partners={node: partners[node] for node in answered.values if node in partners},
                     errors=answered.errors,
                     bytes=answered.bytes,
-                    seconds=round(time.monotonic() - begun, 3),
+                    seconds=round(time.monotonic() - start_time, 3),
                 )
             )
 

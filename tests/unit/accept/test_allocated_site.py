@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from elbowroom.accept.acceptance import examine, with_missing
+from elbowroom.accept.allocated_site import SitePlan
 from elbowroom.accept.judgement import Suspicion
-from elbowroom.accept.measured_site import SitePlan
 from elbowroom.accept.virtual_site import AGAIN, ROUNDS
 from elbowroom.errors import MachineError, UsageError
 from measured_nodes import AnsweringNodes, measured
