@@ -110,7 +110,7 @@ def read_history(folder: Path) -> list[NodeValue]:
         except (pa.ArrowException, OSError, msgspec.ValidationError) as error:
             hint = "remove the file, or write it again with `elbowroom accept`"
             raise UsageError(
-                f"is no table of nodes ({error})", field="folder", value=str(file), hint=hint
+                f"is not a table of nodes ({error})", field="folder", value=str(file), hint=hint
             ) from error
     return sorted(rows, key=lambda row: (row.date, row.node, row.quantity))
 

@@ -83,5 +83,5 @@ def test_a_folder_without_runs_another_table_and_an_unknown_node_are_refused(tmp
     with pytest.raises(UsageError, match=r"holds no nodes\.parquet"):
         read_history(tmp_path)
     (tmp_path / "nodes.parquet").write_bytes(b"no table")
-    with pytest.raises(UsageError, match="is no table of nodes"):
+    with pytest.raises(UsageError, match="is not a table of nodes"):
         read_history(tmp_path)

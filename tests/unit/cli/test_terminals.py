@@ -32,7 +32,6 @@ SILENCE = 2.0
 
 EXAMPLES = {
     "accept site": "accept --virtual 10 --plant link:3",
-    "accept history": "accept history history --of n1",
     "doctor": "doctor",
     "run": "run quick --machine henri --out r",
     "study": "study denis2021 --machine henri --quick --only 'Fig. 2' -o s",
@@ -76,6 +75,7 @@ EXAMPLES = {
 """A small example of each command, which takes its files from `wrong_files.furnish`."""
 
 NOT_HERE = {
+    "accept history": "reads tables of runs, which are small: tests/unit/accept/test_history.py",
     "tour": "runs commands that are here",
     "broadcast simulate": "waits for a program: test_silence",
     "broadcast bench": "waits for a program: test_silence",
