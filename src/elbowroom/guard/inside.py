@@ -33,10 +33,10 @@ class InsideLever(Lever):
         return words[setting] if setting < len(words) else f"number {setting}"
 
     def read(self, access: LeverAccess) -> str:
-        """What the ranks saw last."""
-        return self.word(self.setting_of_ranks(access), access.program)
+        """What was seen last."""
+        return self.word(self.written_by_ranks(access), access.program)
 
-    def setting_of_ranks(self, access: LeverAccess) -> int:
+    def written_by_ranks(self, access: LeverAccess) -> int:
         """What the ranks wrote last: the number of the setting, and more times REFUSAL."""
         return access.board.setting(SETTINGS - 1 - self.number)
 
@@ -46,7 +46,7 @@ class InsideLever(Lever):
         try:
             self.set(setting, access)
             value = self.value(setting, access.program)
-            while self.setting_of_ranks(access) % REFUSAL != value and time.monotonic() < begin + LATEST:
+            while self.written_by_ranks(access) % REFUSAL != value and time.monotonic() < begin + LATEST:
                 time.sleep(_NAP)
             there = self.read(access)
         finally:

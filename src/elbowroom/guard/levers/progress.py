@@ -15,7 +15,7 @@ from elbowroom.guard.inside import InsideLever
 from elbowroom.guard.lever import GuardedProgram
 
 
-class ProgressOfMpi(InsideLever):
+class ProgressLever(InsideLever):
     """`away`: the library's threads run on cores of no rank; `idle`: they get the processor time that nothing
     else wants, so that they are off while all cores compute; `yield`: waiting gives up the core at each poll.
     """
@@ -38,4 +38,4 @@ class ProgressOfMpi(InsideLever):
         return ("away", "idle", "yield")
 
 
-LEVER = ProgressOfMpi()
+LEVER = ProgressLever()

@@ -4,7 +4,7 @@ It writes the MB line of the schemata of the neighbours' control group (Linux, D
 resctrl.rst: Intel MBA, AMD's L3 external bandwidth, Arm MPAM), which the operator has made. What a number
 there means differs by processor: percent of one core's rate, MB/s of the group; limits that leak or that
 other software takes back are known. So a setting is a share of the bandwidth that neighbours have, and the
-number for it is searched for with the group's own bandwidth counters.
+number for it is found by the group's own bandwidth counters.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ _MEMORY = re.compile(r"^(\s*MB:)(.*)$", re.MULTILINE)
 
 
 class ControlGroup(NamedTuple):
-    """The neighbours' folder of resctrl, and its schemata as they were before."""
+    """The neighbours' folder of resctrl, and its schemata when it was found."""
 
     folder: Path
     before: str
 
     def line(self, number: int) -> str:
         """The schemata with this number for all memory domains."""
-        return _MEMORY.sub(lambda match: match[1] + re.sub(r"=\s*\d+", f"={number}", match[2]), self.before)
+        return _MEMORY.sub(lambda line: line[1] + re.sub(r"=\s*\d+", f"={number}", line[2]), self.before)
 
     def numbers(self) -> tuple[int, ...]:
         """Those in effect, by domain."""
-        match = _MEMORY.search((self.folder / "schemata").read_text())
-        return () if match is None else tuple(int(one) for one in re.findall(r"=\s*(\d+)", match[2]))
+        line = _MEMORY.search((self.folder / "schemata").read_text())
+        return () if line is None else tuple(int(one) for one in re.findall(r"=\s*(\d+)", line[2]))
 
     def bytes(self) -> int:
         """That its processes moved from and to memory. MachineError where that is not counted."""

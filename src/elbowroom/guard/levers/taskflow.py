@@ -27,7 +27,7 @@ class TaskflowOrder(InsideLever):
 
     def calibrate(self, setting: str, access: LeverAccess) -> LeverReading:
         """Ranks with a task graph say so on the board."""
-        if not self.setting_of_ranks(access):
+        if not self.written_by_ranks(access):
             got = "n/a: no rank has a task graph of elbow_taskflow"
             return LeverReading(setting=setting, requested=setting, got=got, works=False)
         return super().calibrate(setting, access)
