@@ -41,9 +41,7 @@ class NoHostsError(Exception):
 class LinkedHosts:
     """The namespaces, how to start a command on the first host, and what each sent over its link."""
 
-    def __init__(
-        self, folder: Path, names: Sequence[str], called: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, names: Sequence[str], called: Mapping[str, str] | None = None) -> None:
         self.names = names
         self._called = called or {}
         self.addresses = {name: f"10.231.7.{place}" for place, name in enumerate(names, start=1)}
