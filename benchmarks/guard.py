@@ -256,7 +256,8 @@ def stencil(pairs: int, steps: int, rows: int, loops: int, ranks: int) -> list[s
                 times[way].append(run_stencil(ways[way], cores)[1])
                 if way == "observe":
                     found = msgspec.json.decode(Path(receipt).read_bytes())
-                    own_share.append(found["guard_seconds"] / (found["steps"] * found["step_seconds"]))
+                    if found["step_seconds"]:
+                        own_share.append(found["guard_seconds"] / (found["steps"] * found["step_seconds"]))
                 if way == "guarded":
                     found = msgspec.json.decode(Path(receipt).read_bytes())
                     verdicts.append(found["verdict"])
@@ -269,10 +270,8 @@ def stencil(pairs: int, steps: int, rows: int, loops: int, ranks: int) -> list[s
     print(f"stencil: {shown}; {share:.0%} of the gain of the best number by phase")
     print(f"verdicts: {', '.join(verdicts)}; decided after {sorted(decided)} steps")
     interval = "no interval" if ends is None else f"{ends[0]:+.2%} to {ends[1]:+.2%}"
-    print(
-        f"observe: {pseudo_median(cost):+.2%} ({interval}); the guard itself takes "
-        f"{np.median(own_share):.2%} of a core"
-    )
+    own = f"{np.median(own_share):.2%}" if own_share else "an unknown share"
+    print(f"observe: {pseudo_median(cost):+.2%} ({interval}); the guard itself takes {own} of a core")
     return [
         *(["80 % of the gain of the best number by phase"] if share < 0.8 else []),
         *(["within 50 steps"] if np.median(decided) > 50 else []),

@@ -4,6 +4,7 @@ from collections.abc import Callable as Callable
 from collections.abc import Iterable as Iterable
 from collections.abc import Sequence as Sequence
 from elbowroom.accept.document import AcceptanceDocument as AcceptanceDocument
+from elbowroom.accept.history import HistoryDocument as HistoryDocument
 from elbowroom.advise.advice import Advice as Advice
 from elbowroom.advise.verification import Compared as Compared
 from elbowroom.advise.what_if import WhatIf as WhatIf
@@ -119,13 +120,36 @@ def accept(
     kinds: int = 1,
     seed: int = 1,
     source: Path | str | None = None,
+    node: bool = False,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: tuple[str, ...] = (),
+    hostfile: str | None = None,
+    budget: float = 300.0,
+    by_feature: str | None = None,
+    resume: Path | str | None = None,
+    size: int = 1048576,
+    working_set: int | None = None,
+    shard: int = 256,
+    patience: float = 60.0,
     baseline: Path | str | None = None,
     out: Sequence[str] = (),
+    dry_run: bool = False,
+    tell: Callable[[str], object] = ...,
 ) -> AcceptanceDocument:
-    """Examines a virtual site of `virtual` nodes with the faults `plant`, or judges the logs in `source`.
+    """Measures the nodes of the allocation, or this `node`; examines a virtual site of `virtual` nodes
+    with the faults `plant`; or judges the logs in `source`.
 
-    UsageError where a log is damaged or holds too few nodes, and for a baseline of another site.
+    UsageError where there is no allocation, a log is damaged or holds too few nodes, and for a baseline
+    of another site; MachineError where too few nodes can be reached.
     """
+
+def accept_history(
+    folder: Path | str,
+    *,
+    of: str | None = None,
+) -> HistoryDocument:
+    """Reads all runs below `folder`. UsageError where there are none, or a table is damaged."""
 
 def bench_broadcasts(
     sizes: tuple[int, ...] = ...,

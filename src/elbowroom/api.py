@@ -27,7 +27,6 @@ TASKS = {
         "advise": "verbs.model_file",
         "diagnose": "verbs.diagnosis",
         "accept": "verbs.accept",
-        "accept_history": "verbs.accept_history",
         "show_profile": "verbs.profile",
         "trace_overlap": "verbs.trace_overlap",
         "import_curves": "verbs.import_files",
@@ -49,6 +48,7 @@ TASKS = {
         "step_table": "verbs.run_folder",
         "doctor": "verbs.doctor",
         "tour": "verbs.tour",
+        "accept_history": "verbs.accept_history",
     },
     "Models": {
         "Model": "verbs.model_file",

@@ -34,7 +34,7 @@ LAYERS = (
 """From the top: a package imports packages of lower layers, and of its own."""
 
 ARROWS = {
-    "accept": {"draw", "logs", "results"},
+    "accept": {"draw", "launch", "logs", "results", "store"},
     "verbs": {
         "accept", "advise", "broadcast", "cli", "diagnose", "draw", "experiments", "explain", "guard",
         "launch", "machine", "measure",
@@ -43,8 +43,8 @@ ARROWS = {
     },
     "cli": set(),
     "measure": {
-        "advise", "draw", "experiments", "explain", "launch", "logs", "machine", "models", "plan", "points",
-        "results", "schedule", "stats", "store", "studies", "trace", "virtual",
+        "accept", "advise", "draw", "experiments", "explain", "launch", "logs", "machine", "models", "plan",
+        "points", "results", "schedule", "stats", "store", "studies", "trace", "virtual",
     },
     "report": {"advise", "diagnose", "draw", "machine", "models", "points", "results", "stats", "studies"},
     "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from elbowroom.accept.formats import FORMATS
 from elbowroom.errors import ElbowroomError, MachineError
 from elbowroom.experiments import EXPERIMENTS
 from elbowroom.experiments.plans import PLANS
@@ -43,6 +44,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     MACHINES,
     EXPORTERS,
     IMPORTERS,
+    FORMATS,
 )
 """All that installed packages add to."""
 

@@ -217,8 +217,8 @@ def _sentence(runs: tuple[RunChange, ...], verdicts: tuple[ChangedVerdict, ...])
 
 
 def _changed(name: str, first: Path, second: Path, at_least: float) -> RunChange:
+    from elbowroom.results.change_sentence import sentence
     from elbowroom.results.comparison import compare
-    from elbowroom.verbs.compare import sentence
     from elbowroom.verbs.run_folder import open
 
     a, b = (open(folder / "runs" / name).measured() for folder in (first, second))

@@ -17,6 +17,7 @@ from elbowroom.cli.tables import ShownTable, most_telling, new_table, print_left
 from elbowroom.errors import UsageError
 from elbowroom.frames import Frame, frame
 from elbowroom.quantities import number, parse_percent, plural
+from elbowroom.results.change_sentence import sentence
 from elbowroom.verbs.bundles import BundleComparison, compare_bundles, is_bundle
 from elbowroom.verbs.declaration import Verb, argument, function_of, option
 
@@ -220,22 +221,6 @@ def _warn_of_untrusted(runs: Sequence[Run]) -> None:
     for reason, paths in reasons.items():
         verb = "are" if len(paths) > 1 else "is"
         click.echo(f"warning: {', '.join(paths)} {verb} not trusted: {reason}", err=True)
-
-
-def sentence(changes: Sequence[Change], at_least: float) -> str:
-    """What changed, in one sentence."""
-    significant = [change for change in changes if change.significant]
-    if not changes:
-        return "No verdict: no value has five repetitions in both runs, so no change can be detected."
-    if not significant:
-        return f"No change of {100 * at_least:.3g} % or more is shown in {len(changes)} values."
-    worsened = sum(change.better == "a" for change in significant)
-    largest = max(significant, key=lambda change: abs(change.change))
-    return (
-        f"{len(significant)} of {len(changes)} values changed, {worsened} for the worse; the largest change: "
-        f"{largest.side} {largest.phase} of {largest.point}, {largest.change:+.1%} "
-        f"({largest.low:+.1%} to {largest.high:+.1%})."
-    )
 
 
 def print_compare(runs: Sequence[Run], changes: Sequence[Change], at_least: float, every: bool) -> None:

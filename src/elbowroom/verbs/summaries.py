@@ -294,7 +294,7 @@ def _explanation(explanation: Explanation) -> ResultSummary:
 
 
 def _changes(changes: Changes) -> ResultSummary:
-    from elbowroom.verbs.compare import sentence
+    from elbowroom.results.change_sentence import sentence
 
     significant = [change for change in changes if change.significant]
     return ResultSummary(

@@ -164,6 +164,7 @@ def test_every_study_runs_to_its_end_on_a_virtual_machine(
 ) -> None:
     only = {
         "denis2021": "Fig. 7a",
+        "koop2009": "Slide 23",
         "langguth2018": "Fig. 2",
         "swartvagher2022": "Table 6.1",
         "tan2012": "Fig. 1a",

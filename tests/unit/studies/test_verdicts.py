@@ -209,7 +209,7 @@ def test_a_study_without_any_run_judges_nothing(paper: str) -> None:
         for exhibit in study.exhibits
         for statement in exhibit.statements
     }
-    assert verdicts == {"not testable here"}
+    assert verdicts <= {"not testable here"}
     assert all(not exhibit.draw(nothing) and not exhibit.tables(nothing) for exhibit in study.exhibits)
 
 

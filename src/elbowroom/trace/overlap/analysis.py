@@ -17,6 +17,7 @@ from elbowroom.trace.overlap.costs import Cost, cost_of, most_of
 from elbowroom.trace.overlap.counted import count, sentence
 from elbowroom.trace.overlap.document import (
     CommunicationKind,
+    CommunicationOperation,
     ComputationClass,
     Counted,
     Estimate,
@@ -30,7 +31,7 @@ from elbowroom.trace.overlap.gaps import with_gaps
 from elbowroom.trace.overlap.instances import Instances, distinct, instances_of
 from elbowroom.trace.overlap.median_step import median_step_of
 from elbowroom.trace.overlap.names import communicates
-from elbowroom.trace.overlap.operations import CommunicationOperation, operations_of
+from elbowroom.trace.overlap.operations import operations_of
 from elbowroom.trace.overlap.places import Places, find_places, find_steps
 from elbowroom.trace.overlap.recognition import (
     COMMUNICATION,

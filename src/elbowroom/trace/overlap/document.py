@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from elbowroom import display
 from elbowroom.stats.interval import Interval
-from elbowroom.trace.overlap.operations import CommunicationOperation
 
 SCHEMA = "elbowroom/trace-overlap"
 
@@ -83,6 +82,18 @@ class CommunicationKind(Matched, frozen=True, kw_only=True):
 
 
 Grade = Literal["measured", "bounded", "confounded", "nothing hidden"]
+
+
+class CommunicationOperation(NamedTuple):
+    """An operation, and how many channels (SMs of the device) it holds; None: not recorded."""
+
+    name: str
+    channels: int | None
+
+    @property
+    def label(self) -> str:
+        """As tables show it."""
+        return self.name if self.channels is None else f"{self.name}, {self.channels} channels"
 
 
 class BesideOperation(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from elbowroom.trace.overlap.document import CommunicationOperation
 from elbowroom.trace.overlap.names import is_copy, of_transfer
 
 _OPERATIONS = {
     re.compile(pattern, re.IGNORECASE): name
     for pattern, name in (
-        (r"all_?reduce", "all-reduce"),
-        (r"all_?gather", "all-gather"),
-        (r"reduce_?scatter", "reduce-scatter"),
-        (r"all_?to_?all", "all-to-all"),
+        (r"all[-_]?reduce", "all-reduce"),
+        (r"all[-_]?gather", "all-gather"),
+        (r"reduce[-_]?scatter", "reduce-scatter"),
+        (r"all[-_]?to[-_]?all", "all-to-all"),
         (r"broadcast|bcast", "broadcast"),
-        (r"(?<!all)_?reduce(?!_?scatter)", "reduce"),
+        (r"(?<!all)[-_]?reduce(?![-_]?scatter)", "reduce"),
     )
 }
-
-
-class CommunicationOperation(NamedTuple):
-    """An operation, and how many channels (SMs of the device) it holds; None: not recorded."""
-
-    name: str
-    channels: int | None
-
-    @property
-    def label(self) -> str:
-        """As tables show it."""
-        return self.name if self.channels is None else f"{self.name}, {self.channels} channels"
 
 
 def operation_of(name: str, channels: int | None = None) -> CommunicationOperation:

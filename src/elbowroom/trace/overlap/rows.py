@@ -11,11 +11,16 @@ import numpy as np
 from scipy.special import ndtri
 
 from elbowroom.stats.interval import Interval
-from elbowroom.trace.overlap.document import BesideOperation, CommunicationKind, ComputationClass, Matched
+from elbowroom.trace.overlap.document import (
+    BesideOperation,
+    CommunicationKind,
+    CommunicationOperation,
+    ComputationClass,
+    Matched,
+)
 from elbowroom.trace.overlap.estimate import SlowdownEffect
 from elbowroom.trace.overlap.events import NONE, Events, Ints
 from elbowroom.trace.overlap.exposure import Exposure
-from elbowroom.trace.overlap.operations import CommunicationOperation
 from elbowroom.trace.overlap.pooling import RowEffect
 
 NS = 1e9
