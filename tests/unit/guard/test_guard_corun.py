@@ -158,6 +158,7 @@ def test_a_control_group_with_other_processes_is_left_alone(
     assert limit.read_text() == "max 100000\n"
 
 
+@pytest.mark.alone
 def test_a_real_control_group_limits_a_neighbour_that_computes(keeper: Keeper) -> None:
     group = Path(f"/sys/fs/cgroup/cpu/elbowroom-test-{os.getpid()}")
     try:
