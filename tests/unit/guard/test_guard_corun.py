@@ -142,7 +142,7 @@ def test_a_quota_that_does_not_hold_is_not_used(
 ) -> None:
     limit = limited_tree(tmp_path / "root", neighbour)
     most = 0.2 * (os.cpu_count() or 1)
-    monkeypatch.setattr("elbowroom.guard.levers.corun._cores_in_use", lambda access: most + 0.1)
+    monkeypatch.setattr("elbowroom.guard.levers.corun._cores_in_use", lambda access: most + 0.2)
     reading = Corun(tmp_path / "root").calibrate("quota", access_of(FakeBoard(), keeper, neighbour))
     assert not reading.works, reading
     assert limit.read_text() == "max 100000\n"

@@ -22,12 +22,10 @@ QUOTA = 0.2
 """The share of the node's cores that neighbours keep under `quota`."""
 PERIOD = 10_000
 """Of a quota of cgroup v2, us: short, so that it holds within a burst of messages."""
-WINDOW = 0.3
+WINDOW = 1.0
 """Seconds over which the processor time under a quota is measured."""
 TOLERANCE = 0.1
-"""Cores by which it may be above the quota: the kernel counts in ticks of 10 ms, two of them at most, and a part
-of a period may lie at either end of the window.
-"""
+"""Cores by which it may be above the quota: a period of 100 ms more may lie in the window, and two ticks."""
 _NORMAL = (os.SCHED_OTHER, os.SCHED_BATCH, os.SCHED_IDLE)
 
 
