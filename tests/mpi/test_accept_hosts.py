@@ -104,8 +104,10 @@ def test_a_host_that_dies_is_named_the_others_are_judged_and_the_run_can_be_resu
     assert file.read_text().startswith(before)
     measured = [line for line in journal(tmp_path / "run")[len(before.splitlines()) :] if "part" in line]
     alone = [set(line["values"]) for line in measured if (line["stage"], line["part"]) == ("first", "alone")]
-    # The first round, before it died, is not measured again, and of those that followed that host alone.
-    assert alone[: len(rounds) - 1] == [{few_hosts.addresses["n3"]}] * (len(rounds) - 1)
+    # What is missing comes first, of that host alone; rounds before it died are not measured again.
+    missed = [values for values in alone if values == {few_hosts.addresses["n3"]}]
+    assert missed == alone[: len(missed)]
+    assert 0 < len(missed) < len(rounds)
 
 
 @takes_minutes
