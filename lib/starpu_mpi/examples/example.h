@@ -143,4 +143,23 @@ static inline void subtract_product(double* c, const double* a, const double* b,
   }
 }
 
+/* The graph of tasks, as often as asked for, on a matrix that `value` gives; then what rank 0 has is checked. */
+static inline int run_example(int argc, char** argv, double (*value)(int row, int column, int size),
+                              void (*submit)(const example* self),
+                              double (*residual_of)(const double* whole, int size)) {
+  example self = start(argc, argv);
+  for (int repeat = 0; repeat < self.repeats; ++repeat) {
+    fill(&self, value);
+    const double begin = starpu_timing_now();
+    submit(&self);
+    starpu_mpi_wait_for_all(MPI_COMM_WORLD);
+    print_time(&self, begin);
+  }
+  double* const whole = gather(&self);
+  if (whole != NULL) print_result(&self, residual_of(whole, self.tiles * self.block), whole);
+  free(whole);
+  finish(&self);
+  return 0;
+}
+
 #endif

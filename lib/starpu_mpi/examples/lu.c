@@ -102,18 +102,4 @@ static double residual_of(const double* a, int size) {
   return error / norm;
 }
 
-int main(int argc, char** argv) {
-  example self = start(argc, argv);
-  for (int repeat = 0; repeat < self.repeats; ++repeat) {
-    fill(&self, value);
-    const double begin = starpu_timing_now();
-    submit(&self);
-    starpu_mpi_wait_for_all(MPI_COMM_WORLD);
-    print_time(&self, begin);
-  }
-  double* const whole = gather(&self);
-  if (whole != NULL) print_result(&self, residual_of(whole, self.tiles * self.block), whole);
-  free(whole);
-  finish(&self);
-  return 0;
-}
+int main(int argc, char** argv) { return run_example(argc, argv, value, submit, residual_of); }
