@@ -211,7 +211,7 @@ def _print_plan(planned: StudyPlan) -> None:
     print_table(table)
     print()
     for exhibit in planned.exhibits:
-        shows = "can be shown" if exhibit.shown else "cannot be shown"
+        shows = "can be shown" if exhibit.shown else "not shown by this study"
         count = f"{exhibit.judged} of {exhibit.statements} statements"
         judged = f", {count} can be judged" if exhibit.statements else ""
         print_wrapped(f"{exhibit.label}: {shows}{judged}", style="bold")
