@@ -28,9 +28,12 @@ sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
 import zoo_programs  # noqa: E402
 from elbowroom.launch.mpi import Mpi, find_mpi  # noqa: E402
 
-WIDTH = 80
+WIDTH = 110
 FOLDERS = ("profile: ", "page: ", "job: ", "next: ")
 """Lines that name the folder of a run."""
+LEAST = 3
+PART = re.compile(r"[A-Za-z/ ]+ (\d+\.\d) % \d")
+"""A part of a step, with its share."""
 GAIN = "Another launch line saves "
 
 
@@ -51,12 +54,15 @@ COMPLAINTS = (
         "--mca btl tcp,self ./stencil bytes=40000 messages=60 steps=100",
         True,
     ),
-    Complaint("Many short messages take half of a step",
+    Complaint(
+        "Many short messages take half of a step",
         "stencil.c",
         "./stencil bytes=4200 messages=1000 steps=100",
         True,
     ),
-    Complaint("Four ranks are slower than two", "stencil.c", "--oversubscribe -n 4 ./stencil steps=60", False),
+    Complaint(
+        "Four ranks are slower than two", "stencil.c", "--oversubscribe -n 4 ./stencil steps=60", False
+    ),
     Complaint("The exchange takes a fifth of each step", "late_rank.c", "./late_rank steps=80", False),
     Complaint("Is it the messages?", "late_rank.c", "./late_rank steps=80 repaired=1", False),
 )
@@ -115,8 +121,19 @@ def page(said: Sequence[tuple[Complaint, str]], mpi: Mpi, load: float) -> Iterat
         yield ""
         yield "<!-- no output: measured as the page says -->"
         yield "```text"
-        yield from (line.rstrip() for line in text.splitlines() if not line.startswith(FOLDERS))
+        yield from quoted(text)
         yield "```"
+
+
+def quoted(text: str) -> Iterator[str]:
+    """The lines without folders, and `…` for parts of a step below LEAST percent."""
+    before = ""
+    for line in text.splitlines():
+        part = PART.match(line)
+        line = "…" if part is not None and float(part[1]) < LEAST else line.rstrip()
+        if not line.startswith(FOLDERS) and (line != before or line not in ("", "…")):
+            yield line
+            before = line
 
 
 def main() -> int:
