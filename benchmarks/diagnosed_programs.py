@@ -28,7 +28,7 @@ sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
 import zoo_programs  # noqa: E402
 from elbowroom.launch.mpi import Mpi, find_mpi  # noqa: E402
 
-WIDTH = 110
+WIDTH = 80
 FOLDERS = ("profile: ", "page: ", "job: ", "next: ")
 """Lines that name the folder of a run."""
 LEAST = 3
@@ -55,7 +55,7 @@ COMPLAINTS = (
         True,
     ),
     Complaint(
-        "Many short messages take half of a step",
+        "Many short messages take a third of a step",
         "stencil.c",
         "./stencil bytes=4200 messages=1000 steps=100",
         True,
@@ -63,7 +63,7 @@ COMPLAINTS = (
     Complaint(
         "Four ranks are slower than two", "stencil.c", "--oversubscribe -n 4 ./stencil steps=60", False
     ),
-    Complaint("The exchange takes a fifth of each step", "late_rank.c", "./late_rank steps=80", False),
+    Complaint("The exchange takes a sixth of each step", "late_rank.c", "./late_rank steps=80", False),
     Complaint("Is it the messages?", "late_rank.c", "./late_rank steps=80 repaired=1", False),
 )
 
@@ -121,7 +121,7 @@ def page(said: Sequence[tuple[Complaint, str]], mpi: Mpi, load: float) -> Iterat
         yield ""
         yield "<!-- no output: measured as the page says -->"
         yield "```text"
-        yield from quoted(text)
+        yield "\n".join(quoted(text)).rstrip()
         yield "```"
 
 
@@ -131,7 +131,8 @@ def quoted(text: str) -> Iterator[str]:
     for line in text.splitlines():
         part = PART.match(line)
         line = "…" if part is not None and float(part[1]) < LEAST else line.rstrip()
-        if not line.startswith(FOLDERS) and (line != before or line not in ("", "…")):
+        continued = before == "…" and line.startswith(" ")
+        if not continued and not line.startswith(FOLDERS) and (line != before or line not in ("", "…")):
             yield line
             before = line
 
