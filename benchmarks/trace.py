@@ -27,6 +27,8 @@ from typing import Any
 
 from command import Command, status
 
+from elbowroom.launch.build import trace_libraries
+
 ROOT = Path(__file__).parents[1]
 SESSION = "elbow-benchmark"
 
@@ -52,9 +54,13 @@ BARS = (
 
 
 def build(folder: Path) -> Path:
-    """The programs; those of recorders that are not installed are left out."""
+    """The programs, over the recorder as users have it; those of recorders that are not installed are left
+    out.
+    """
+    source = ROOT / "lib" / "trace" / "benchmark"
+    recorder = f"-DELBOW_TRACE_FOLDER={trace_libraries()}"
     for command in (
-        ["cmake", "-S", str(ROOT / "lib" / "trace" / "benchmark"), "-B", str(folder), "-G", "Ninja"],
+        ["cmake", "-S", str(source), "-B", str(folder), "-G", "Ninja", recorder],
         ["cmake", "--build", str(folder), "--target", "programs"],
     ):
         done = subprocess.run(command, capture_output=True, text=True)
