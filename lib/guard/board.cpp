@@ -29,7 +29,7 @@ constexpr const char* kPrefix = "elbow-guard-";
 // 0, or the errno of why not.
 int write_board(int file, std::uint32_t ranks) {
   // posix_fallocate: a mapping of a full file system ends the program with SIGBUS.
-  const auto bytes = static_cast<off_t>(kHeaderBytes + ranks * sizeof(Place));
+  const auto bytes = static_cast<off_t>(Board::bytes_for(ranks));
   const int failed = posix_fallocate(file, 0, bytes);
   if (failed != 0) {
     return failed;
@@ -79,13 +79,14 @@ Board::Board(const std::string& path, std::uint32_t make) {
   Header header{};
   const bool whole = pread(file.number(), &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
                      std::memcmp(header.magic, kMagic, sizeof kMagic) == 0;
-  if (!whole || static_cast<std::uint64_t>(status.st_size) < kHeaderBytes + header.places * sizeof(Place)) {
+  if (!whole || static_cast<std::uint64_t>(status.st_size) < bytes_for(header.places)) {
     refuse(EBADMSG, path, "is not a board, or is damaged");
   }
   if (header.version != kVersion) {
     refuse(ENOTSUP, path, "is of another release of elbowroom; use the same one for the job and for its readers");
   }
-  bytes_ = kHeaderBytes + header.places * sizeof(Place);
+  count_ = header.places;
+  bytes_ = bytes_for(count_);
   void* const memory =
       mmap(nullptr, bytes_, writable_ ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file.number(), 0);
   if (memory == MAP_FAILED) {
@@ -99,7 +100,7 @@ Board::~Board() { munmap(memory_, bytes_); }
 Place* Board::take(std::int32_t rank) const {
   sweep();
   const auto own = static_cast<std::uint32_t>(getpid());
-  for (std::uint32_t i = 0; i < header().places; ++i) {
+  for (std::uint32_t i = 0; i < count_; ++i) {
     std::uint32_t free = 0;
     if (places()[i].process.compare_exchange_strong(free, own)) {
       places()[i].rank = rank;
@@ -114,17 +115,18 @@ Place* Board::take(std::int32_t rank) const {
 
 int Board::sweep() const {
   int freed = 0;
-  for (std::uint32_t i = 0; i < std::min(header().used.load(), header().places); ++i) {
+  for (std::uint32_t i = 0; i < used(); ++i) {
     const std::uint32_t process = places()[i].process;
     if (process != 0 && has_ended(process)) {
-      free_place(places()[i]);
+      free_place(places()[i], amounts()[i]);
       ++freed;
     }
   }
   return freed;
 }
 
-void free_place(Place& place) {
+void free_place(Place& place, Amount& amount) {
+  amount = 0;
   for (const int direction : {ELBOW_GUARD_OUT, ELBOW_GUARD_IN}) {
     place.flight[direction] = 0;
     place.moved[direction] = 0;

@@ -1,6 +1,8 @@
-// The board: a file in shared memory with a header and a cache line for each rank of this node. Little endian.
+// The board: a file in shared memory with a header, a number for each rank of this node, side by side, and a cache line for
+// each. Little endian.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +16,7 @@ namespace elbowroom::guard {
 using c_interface::Refusal;
 
 constexpr char kMagic[8] = {'E', 'L', 'B', 'G', 'U', 'A', 'R', 'D'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kHeaderBytes = 4096;
 constexpr std::uint32_t kRanks = 1024;
 constexpr std::uint32_t kMostRanks = 1 << 20;
@@ -36,6 +38,12 @@ constexpr std::uint64_t kBytesInFlight = (std::uint64_t{1} << 48) - 1;
 constexpr std::uint64_t kMessageInFlight = kBytesInFlight + 1;
 
 constexpr std::uint64_t kHeldUnit = 10'000;  // ns: half a day of waiting fits
+
+// Amounts: what a rank has in flight in each direction, rounded down to this unit, and both added up. They lie side by side, so
+// that a reader takes 16 ranks from one cache line, and ranks write them only where a unit is passed: small messages, of which
+// there may be millions in a second, leave a line that other cores write alone.
+constexpr std::uint64_t kUnit = 16 * 1024;  // bytes
+using Amount = std::atomic<std::uint32_t>;
 
 // Of one rank, which alone writes it. Readers see each number whole, and not all of one moment.
 struct alignas(64) Place {
@@ -60,7 +68,11 @@ class Board {
   Board& operator=(const Board&) = delete;
 
   Header& header() const { return *reinterpret_cast<Header*>(memory_); }
-  Place* places() const { return reinterpret_cast<Place*>(memory_ + kHeaderBytes); }
+  Place* places() const { return reinterpret_cast<Place*>(memory_ + kHeaderBytes + amount_bytes(count_)); }
+  std::uint32_t count() const { return count_; }
+  // Places behind these are free.
+  std::uint32_t used() const { return std::min(header().used.load(std::memory_order_acquire), count_); }
+  Amount* amounts() const { return reinterpret_cast<Amount*>(memory_ + kHeaderBytes); }
   bool writable() const { return writable_; }
 
   // For this process; NULL where all are taken. Needs a board that may be written.
@@ -68,15 +80,22 @@ class Board {
   // Frees the places of processes that have ended; how many.
   int sweep() const;
 
+  // Of a file for so many ranks.
+  static std::size_t bytes_for(std::uint32_t ranks) { return kHeaderBytes + amount_bytes(ranks) + ranks * sizeof(Place); }
+
  private:
+  // Whole cache lines.
+  static std::size_t amount_bytes(std::uint32_t ranks) {
+    return (ranks * sizeof(Amount) + sizeof(Place) - 1) / sizeof(Place) * sizeof(Place);
+  }
+
+  std::uint32_t count_ = 0;
   std::size_t bytes_ = 0;
   char* memory_ = nullptr;
   bool writable_ = false;
 };
 
-void free_place(Place& place);
-// The place that elbow_guard_join gave.
-Place* place_of(elbow_guard_rank* joined);
+void free_place(Place& place, Amount& amount);
 
 // The file that is meant where no path is given: ELBOW_GUARD, else the latest board in shared memory. "": none.
 std::string usual_path();

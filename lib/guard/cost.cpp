@@ -1,5 +1,5 @@
-// guard_cost [MESSAGES]: ns that a message costs its rank, and that a read of the board costs, as JSON. One rank publishes
-// alone; then while another thread reads all the time, with 1 and with 64 ranks on the board.
+// guard_cost [MESSAGES]: ns that a message costs its rank, and that reads of the board cost, as JSON. One rank publishes alone;
+// then while another thread reads all the time; the pressure and the exact bytes are read with 1 and with 64 ranks on the board.
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,15 +8,14 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "elbowroom/guard.h"
 #include "guard/publishing.hpp"
 
 namespace {
 
-using elbowroom::guard::Board;
-using elbowroom::guard::Place;
+constexpr std::uint64_t kSmall = 4096;
+constexpr std::uint64_t kLarge = 1 << 20;
 
 constexpr int kRounds = 9;
 
@@ -34,18 +33,33 @@ double ns_of(std::uint64_t times, Work work) {
   return best;
 }
 
-double message(Place& place, std::uint64_t times, bool threads) {
+double message(const elbow_guard_rank& rank, std::uint64_t bytes, std::uint64_t times, bool threads) {
   return ns_of(times, [&] {
-    elbowroom::guard::begin(place, ELBOW_GUARD_OUT, 4096, threads);
+    elbowroom::guard::begin(rank, ELBOW_GUARD_OUT, bytes, threads);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // a message lies between
-    elbowroom::guard::end(place, ELBOW_GUARD_OUT, 4096, threads);
+    elbowroom::guard::end(rank, ELBOW_GUARD_OUT, bytes, threads);
   });
 }
 
-double read(const elbow_guard* guard, std::uint64_t times) {
-  std::uint64_t sum = 0;
-  const double ns = ns_of(times, [&] { sum += elbow_guard_in_flight(guard); });
-  return sum == 1 ? 0 : ns;
+double sum_of_reads = 0;  // is used, so that reads are not left out
+
+template <typename Read>
+double read(Read read, const elbow_guard* guard, std::uint64_t times) {
+  return ns_of(times, [&] { sum_of_reads += static_cast<double>(read(guard)); });
+}
+
+// While another thread reads all the time.
+double message_while_read(const elbow_guard* guard, const elbow_guard_rank& rank, std::uint64_t times) {
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    while (!stop.load(std::memory_order_relaxed)) {
+      elbow_guard_pressure(guard);
+    }
+  });
+  const double ns = message(rank, kLarge, times, false);
+  stop = true;
+  reader.join();
+  return ns;
 }
 
 }  // namespace
@@ -54,33 +68,28 @@ int main(int count, char** words) {
   const std::uint64_t times = count > 1 ? std::strtoull(words[1], nullptr, 10) : 10'000'000;
   const std::string path = "/dev/shm/elbow-guard-cost-" + std::to_string(getpid());
   elbow_guard* const guard = elbow_guard_make(path.c_str(), 0);
-  if (guard == nullptr) {
+  unlink(path.c_str());
+  const elbow_guard_rank* const rank = elbow_guard_join(guard, 0, 0);
+  if (rank == nullptr) {
     std::fprintf(stderr, "guard_cost: %s\n", elbow_guard_error());
     return 1;
   }
-  const Board board(path, 0);
-  unlink(path.c_str());
-  Place& place = *board.take(0);
-  const double alone = message(place, times, false);
-  const double locked = message(place, times, true);
-  const double one = read(guard, times);
-  std::atomic<bool> stop{false};
-  std::thread reader([&] {
-    while (!stop.load(std::memory_order_relaxed)) {
-      elbow_guard_in_flight(guard);
-    }
-  });
-  const double watched = message(place, times, false);
-  stop = true;
-  reader.join();
-  for (int rank = 1; rank < 64; ++rank) {
-    board.take(rank);
+  const auto print = [](const char* name, double ns, const char* end = ", ") {
+    std::printf("\"%s_ns\": %.2f%s", name, ns, end);
+  };
+  std::printf("{");
+  print("message", message(*rank, kSmall, times, false));
+  print("large_message", message(*rank, kLarge, times, false));
+  print("large_message_while_read", message_while_read(guard, *rank, times));
+  print("message_of_threads", message(*rank, kSmall, times, true));
+  print("large_message_of_threads", message(*rank, kLarge, times, true));
+  print("pressure", read(elbow_guard_pressure, guard, times));
+  print("bytes", read(elbow_guard_in_flight, guard, times));
+  for (int more = 1; more < 64; ++more) {
+    elbow_guard_begin(elbow_guard_join(guard, more, 0), ELBOW_GUARD_OUT, kSmall);
   }
-  const double many = read(guard, times / 16);
-  std::printf(
-      "{\"message_ns\": %.2f, \"message_of_threads_ns\": %.2f, \"message_while_read_ns\": %.2f, \"read_ns\": %.2f, "
-      "\"read_64_ranks_ns\": %.2f}\n",
-      alone, locked, watched, one, many);
+  print("pressure_of_64_ranks", read(elbow_guard_pressure, guard, times / 16));
+  print("bytes_of_64_ranks", read(elbow_guard_in_flight, guard, times / 16), "}\n");
   elbow_guard_close(guard);
-  return 0;
+  return sum_of_reads < 0 ? 1 : 0;
 }

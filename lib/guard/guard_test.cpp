@@ -120,12 +120,13 @@ TEST_CASE("threads of a rank lose no message") {
 TEST_CASE("the pressure is the share of the scale, at most 1, and has edges with a width") {
   const Folder folder;
   const Guard own(folder.board());
-  CHECK(elbow_guard_set_scale(own.guard, 1000) == 0);
+  CHECK(elbow_guard_set_scale(own.guard, 1000 * kUnit) == 0);
   elbow_guard_rank* const place = elbow_guard_join(own.guard, 0, 0);
   std::vector<int> edges;
   const auto edge = [](void* context, int above, double) { static_cast<std::vector<int>*>(context)->push_back(above); };
   REQUIRE(elbow_guard_watch(own.guard, 0.8, 0.2, edge, &edges) == 0);
-  const auto poll_with = [&](std::uint64_t bytes) {
+  const auto poll_with = [&](std::uint64_t units) {
+    const std::uint64_t bytes = units * kUnit;
     elbow_guard_begin(place, ELBOW_GUARD_OUT, bytes);
     const int above = elbow_guard_poll(own.guard);
     elbow_guard_end(place, ELBOW_GUARD_OUT, bytes);
@@ -136,8 +137,50 @@ TEST_CASE("the pressure is the share of the scale, at most 1, and has edges with
   CHECK(poll_with(300) == 1);
   CHECK(poll_with(200) == 0);
   CHECK(edges == std::vector<int>{1, 0});
-  elbow_guard_begin(place, ELBOW_GUARD_OUT, 5000);
+  elbow_guard_begin(place, ELBOW_GUARD_OUT, 5000 * kUnit);
   CHECK(elbow_guard_pressure(own.guard) == 1.0);
+  elbow_guard_leave(place);
+}
+
+TEST_CASE("the pressure is that of all ranks, each with less than a unit too little in each direction") {
+  const Folder folder;
+  const Guard own(folder.board(), 70);
+  REQUIRE(elbow_guard_set_scale(own.guard, 1000 * kUnit) == 0);
+  std::uint64_t whole = 0;
+  for (int rank = 0; rank < 70; ++rank) {
+    elbow_guard_rank* const place = elbow_guard_join(own.guard, rank, rank % 2);
+    for (int message = 0; message < 3; ++message) {
+      elbow_guard_begin(place, message % 2, 5 * kUnit + 100);
+      elbow_guard_begin(place, message % 2, 7000);
+      elbow_guard_begin(place, message % 2, kUnit - 1);
+    }
+    elbow_guard_end(place, ELBOW_GUARD_IN, 5 * kUnit + 100);
+    whole += (2 * (5 * kUnit + 100 + 7000 + kUnit - 1) + 7000 + kUnit - 1) / kUnit;
+  }
+  const double units = elbow_guard_pressure(own.guard) * 1000;
+  CHECK(units <= static_cast<double>(whole));
+  CHECK(units > static_cast<double>(whole) - 2 * 70);
+}
+
+TEST_CASE("messages that several threads begin and end at once leave no pressure") {
+  const Folder folder;
+  const Guard own(folder.board());
+  elbow_guard_rank* const place = elbow_guard_join(own.guard, 0, 1);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int message = 0; message < 20000; ++message) {
+        elbow_guard_begin(place, i % 2, 3 * kUnit / 4);
+        elbow_guard_end(place, i % 2, 3 * kUnit / 4);
+      }
+    });
+  }
+  for (std::thread& one : threads) {
+    one.join();
+  }
+  CHECK(elbow_guard_pressure(own.guard) == 0.0);
+  elbow_guard_begin(place, ELBOW_GUARD_OUT, kUnit);
+  CHECK(elbow_guard_pressure(own.guard) == static_cast<double>(kUnit) / kScale);
   elbow_guard_leave(place);
 }
 
@@ -149,8 +192,10 @@ TEST_CASE("the place of a process that was killed is free again, and its message
     raise(SIGKILL);
   });
   CHECK(elbow_guard_in_flight(own.guard) == 1 << 20);
+  CHECK(elbow_guard_pressure(own.guard) == 1.0);
   CHECK(elbow_guard_sweep(own.guard) == 1);
   CHECK(elbow_guard_in_flight(own.guard) == 0);
+  CHECK(elbow_guard_pressure(own.guard) == 0.0);
   elbow_guard_rank* const place = elbow_guard_join(own.guard, 0, 0);
   CHECK(place != nullptr);
   CHECK(elbow_guard_join(own.guard, 1, 0) == nullptr);

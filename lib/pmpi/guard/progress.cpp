@@ -138,7 +138,7 @@ cpu_set_t free_cores() {
     CPU_SET(static_cast<int>(core), &free);
   }
   const guard::Board board(guard::usual_path(), 0);
-  for (std::uint32_t i = 0; i < std::min(board.header().used.load(), board.header().places); ++i) {
+  for (std::uint32_t i = 0; i < board.used(); ++i) {
     cpu_set_t cores;
     const auto process = static_cast<pid_t>(board.places()[i].process.load());
     for (int core = 0; process != 0 && sched_getaffinity(process, sizeof cores, &cores) == 0 && core < CPU_SETSIZE;

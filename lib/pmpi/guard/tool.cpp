@@ -20,7 +20,7 @@ namespace elbowroom::pmpi {
 namespace {
 
 elbow_guard* board = nullptr;
-guard::Place* place_here = nullptr;  // NULL: this process is not guarded
+elbow_guard_rank* rank_here = nullptr;  // NULL: this process is not guarded
 constexpr int kNothing = -1;
 
 // The direction of what a call or an operation moves; kNothing where it moves nothing.
@@ -73,23 +73,24 @@ constinit thread_local Published published __attribute__((tls_model("initial-exe
 void withdraw_published() {
   const Published before = std::exchange(published, {});
   if (before.direction != kNothing) {
-    guard::end(*place_here, before.direction, before.bytes, threaded());
+    guard::end(*rank_here, before.direction, before.bytes, threaded());
   }
   if (before.waits) {
-    place_here->waiting.fetch_sub(1, std::memory_order_relaxed);
+    rank_here->place->waiting.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
 void not_guarded() { std::fprintf(stderr, "elbowroom: this process is not guarded: %s\n", elbow_guard_error()); }
 
 void forget_in_child() {
-  place_here = nullptr;
+  rank_here = nullptr;
   stop_steps();
 }
 
 void leave_board() {
-  if (place_here != nullptr) {
-    guard::free_place(*std::exchange(place_here, nullptr));
+  if (rank_here != nullptr) {
+    const elbow_guard_rank& rank = *std::exchange(rank_here, nullptr);  // stays: other threads may be in calls
+    guard::free_place(*rank.place, *rank.amount);
   }
 }
 
@@ -114,7 +115,7 @@ bool tool_started(const Place& place) {
     not_guarded();
     return false;
   }
-  place_here = guard::place_of(joined);
+  rank_here = joined;
   const char* const steered = std::getenv("ELBOW_GUARD_STEPS");
   std::string why;
   if (steered != nullptr && *steered == '1' &&
@@ -131,7 +132,7 @@ void tool_finishing() {}
 void tool_paused() {}
 
 void tool_enter(int call, const About& about, const void* caller) {
-  if (place_here == nullptr) {
+  if (rank_here == nullptr) {
     return;
   }
   if (ends_phase(call)) {
@@ -140,15 +141,15 @@ void tool_enter(int call, const About& about, const void* caller) {
   const int direction = calls[call].blocking ? direction_of(call, about) : kNothing;
   published = {direction, about.bytes, waits(call)};
   if (direction != kNothing) {
-    guard::begin(*place_here, direction, about.bytes, threaded());
+    guard::begin(*rank_here, direction, about.bytes, threaded());
   }
   if (published.waits) {
-    place_here->waiting.fetch_add(1, std::memory_order_relaxed);
+    rank_here->place->waiting.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
 void tool_leave(int call, const About&) {
-  if (place_here != nullptr) {
+  if (rank_here != nullptr) {
     withdraw_published();
     if (ends_phase(call)) {
       leave_call(call);
@@ -161,7 +162,7 @@ void tool_leave(int call, const About&) {
 }
 
 void tool_left(int) {
-  if (place_here != nullptr) {
+  if (rank_here != nullptr) {
     withdraw_published();
   }
 }
@@ -171,16 +172,16 @@ void tool_received(const Message&) {}
 
 Posting tool_posting(int call, const About& about) {
   const int direction = direction_of(call, about);
-  if (place_here != nullptr && direction != kNothing) {
-    guard::begin(*place_here, direction, about.bytes, threaded());
+  if (rank_here != nullptr && direction != kNothing) {
+    guard::begin(*rank_here, direction, about.bytes, threaded());
   }
   return {};
 }
 
 void tool_completed(const Interval& interval, const Message*, Ending) {
   const int direction = direction_of(interval.call, interval.about);
-  if (place_here != nullptr && direction != kNothing) {
-    guard::end(*place_here, direction, interval.about.bytes, threaded());
+  if (rank_here != nullptr && direction != kNothing) {
+    guard::end(*rank_here, direction, interval.about.bytes, threaded());
   }
 }
 
@@ -189,8 +190,8 @@ int tool_communicator(const std::vector<int>&, int) { return 0; }
 void tool_world_barrier() {}
 
 void tool_region(int level) {
-  if (place_here != nullptr && level > 0) {
-    guard::step(*place_here, elbow_guard_now());
+  if (rank_here != nullptr && level > 0) {
+    guard::step(*rank_here->place, elbow_guard_now());
     mark_step();
   }
 }

@@ -22,11 +22,12 @@ VARIABLE = "ELBOW_GUARD"
 """The environment variable that tells the ranks where their board is."""
 SHARED = Path("/dev/shm")
 SETTINGS = 32
-VERSION = 1
+VERSION = 2
 
 _MAGIC = b"ELBGUARD"
 _HEADER = struct.Struct("<8sIIIIQ")
 _HEADER_BYTES = 4096
+_AMOUNT_BYTES, _LINE = 4, 64
 _FIRST_SETTING = 32
 _HELD_UNIT = 1e-5
 _BYTES_IN_FLIGHT = (1 << 48) - 1
@@ -78,7 +79,8 @@ class Board:
         magic, version, self._places, _, _, _ = _HEADER.unpack(
             self._memory[: _HEADER.size].ljust(_HEADER.size)
         )
-        size = _HEADER_BYTES + self._places * _PLACE.itemsize
+        self._first = _HEADER_BYTES + -(-self._places * _AMOUNT_BYTES // _LINE) * _LINE
+        size = self._first + self._places * _PLACE.itemsize
         if magic != _MAGIC or version != VERSION or len(self._memory) < size:
             raise UsageError(
                 "is not a board of this release of elbowroom",
@@ -117,7 +119,7 @@ class Board:
 
     def _rows(self) -> npt.NDArray[np.void]:
         used = min(_HEADER.unpack_from(self._memory)[3], self._places)
-        bytes_ = self._memory[_HEADER_BYTES : _HEADER_BYTES + used * _PLACE.itemsize]
+        bytes_ = self._memory[self._first : self._first + used * _PLACE.itemsize]
         return np.frombuffer(bytes_, dtype=_PLACE)
 
     def _place_of(self, lever: int) -> int:
