@@ -5,8 +5,9 @@
 Virtual: task graphs of a runtime on 18 machines, the published ones and the same with every number moved
 (tests/virtual_runtime.py); the settings say how many workers have memory-bound tasks while messages move.
 Errors: experiments on simulated programs without a gain, and with one. Stencil: benchmarks/guard_stencil.c,
-whose best number of threads differs by phase, alone, with --observe, guarded and at its best, in turns.
-Kills: guards whose levers act on a neighbour (tests/guard_kills.py). Exit code 1 where a goal is missed.
+whose best number of threads differs by phase, alone, guarded and at its best, in turns. Kills: guards
+whose levers act on a neighbour (tests/guard_kills.py). Exit code 1 where a goal is missed. What observing
+costs: guard_observe.py.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ from elbowroom.guard.experiment import AS_IT_IS, NOTHING, PLACEBO, OnlineExperim
 from elbowroom.guard.thread_search import StepObservation, ThreadSearch  # noqa: E402
 from elbowroom.launch.mpi import find_mpi  # noqa: E402
 from elbowroom.models import published  # noqa: E402
-from elbowroom.stats.signed_ranks import pseudo_median, rank_interval  # noqa: E402
 from guard_kills import Victims, is_restored_after_a_kill, levers_of, world  # noqa: E402
 from virtual_runtime import LOOKAHEAD, StepGraph, decide, noisy, rates_of, step_seconds  # noqa: E402
 
@@ -242,40 +242,28 @@ def stencil(pairs: int, steps: int, rows: int, loops: int, ranks: int) -> list[s
         own = [sys.executable, "-m", "elbowroom", "guard", "--receipt", receipt]
         ways = {
             "as it is": plain,
-            "observe": [*own, "--observe", "--", *plain],
             "guarded": [*own, "--levers", "threads", "--", *plain],
             # The coarse loops have one thread by a clause of OpenMP, the sweep all: the best of each phase.
             "best": [*plain, "best"],
         }
         times: dict[str, list[float]] = {way: [] for way in ways}
         decided: list[int] = []
-        own_share: list[float] = []
         verdicts: list[str] = []
         for number in range(pairs):
             for way in list(ways)[:: 1 if number % 2 else -1]:
                 times[way].append(run_stencil(ways[way], cores)[1])
-                if way == "observe":
-                    found = msgspec.json.decode(Path(receipt).read_bytes())
-                    if found["step_seconds"]:
-                        own_share.append(found["guard_seconds"] / (found["steps"] * found["step_seconds"]))
                 if way == "guarded":
                     found = msgspec.json.decode(Path(receipt).read_bytes())
                     verdicts.append(found["verdict"])
                     decided.append(found["decided_at"] or steps)
     base, best, guarded = (np.array(times[way]) for way in ("as it is", "best", "guarded"))
     share = (np.median(base) - np.median(guarded)) / (np.median(base) - np.median(best))
-    cost = np.log(np.array(times["observe"]) / base)
-    ends = rank_interval(cost)
     shown = ", ".join(f"{way} {np.median(values) * 1e3:.2f} ms" for way, values in times.items())
     print(f"stencil: {shown}; {share:.0%} of the gain of the best number by phase")
     print(f"verdicts: {', '.join(verdicts)}; decided after {sorted(decided)} steps")
-    interval = "no interval" if ends is None else f"{ends[0]:+.2%} to {ends[1]:+.2%}"
-    own = f"{np.median(own_share):.2%}" if own_share else "an unknown share"
-    print(f"observe: {pseudo_median(cost):+.2%} ({interval}); the guard itself takes {own} of a core")
     return [
         *(["80 % of the gain of the best number by phase"] if share < 0.8 else []),
         *(["within 50 steps"] if np.median(decided) > 50 else []),
-        *(["observing within 0.5 %"] if ends is None or not -0.005 < ends[0] < ends[1] < 0.005 else []),
     ]
 
 

@@ -25,7 +25,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -74,25 +74,37 @@ def share_added(turns: np.ndarray) -> Shares:
     return float(np.median(added)), float(low), float(high)
 
 
+def program_of_cg(mpi: Mpi, folder: Path) -> str:
+    """Compiled."""
+    program = folder / "profile_cost"
+    subprocess.run([c_wrapper(mpi), "-O2", "-o", program, STEPS], check=True)
+    return str(program)
+
+
+def turns_of_cg(mpi: Mpi, words: Sequence[str], before: Sequence[str] = ()) -> tuple[int, np.ndarray]:
+    """The calls of a block, and the seconds of blocks with a tool and past it, shape (n, 2). `words`: the
+    program, its argument, and what they are started by; `before`: what the launcher is started by.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    parts = [["-n", "1", "taskset", "-c", str(cores[rank % len(cores)]), *words] for rank in range(2)]
+    line = [*before, mpi.launcher, *_UNBOUND.get(mpi.kind, ()), *parts[0], ":", *parts[1]]
+    environment = {**os.environ, **launch_environment()}
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+    first, *rows = done.stdout.splitlines()
+    return int(first), np.array([row.split() for row in rows], dtype=float)
+
+
 def runs_of_cg(
     mpi: Mpi, kinds: Mapping[str, Told], seconds: float, folder: Path
 ) -> tuple[dict[str, Shares], float]:
     """What is added with each kind of tool, and the calls per second of a process."""
-    program = folder / "profile_cost"
-    subprocess.run([c_wrapper(mpi), "-O2", "-o", program, STEPS], check=True)
-    environment = {**os.environ, **launch_environment()}
-    cores = sorted(os.sched_getaffinity(0))
-    found, calls = {}, 0.0
+    program = program_of_cg(mpi, folder)
+    found, rate = {}, 0.0
     for kind, told in kinds.items():
-        words = ["env", *told(str(folder / f"cg-{kind}")), str(program), str(seconds)]
-        parts = [["-n", "1", "taskset", "-c", str(cores[rank % len(cores)]), *words] for rank in range(2)]
-        line = [mpi.launcher, *_UNBOUND.get(mpi.kind, ()), *parts[0], ":", *parts[1]]
-        done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
-        first, *rows = done.stdout.splitlines()
-        turns = np.array([row.split() for row in rows], dtype=float)
+        calls, turns = turns_of_cg(mpi, ["env", *told(str(folder / f"cg-{kind}")), program, str(seconds)])
         found[kind] = share_added(turns)
-        calls = int(first) / float(np.median(turns[:, 1]))
-    return found, calls
+        rate = calls / float(np.median(turns[:, 1]))
+    return found, rate
 
 
 def printed(shares: Shares) -> str:

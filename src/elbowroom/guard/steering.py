@@ -25,15 +25,22 @@ from elbowroom.guard.decision import THREADS_LEVER, ArmSettings, Block, Decision
 from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
 from elbowroom.guard.keeper import Keeper
 from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
+from elbowroom.guard.rank_steps import MIXED, JoinedSteps, RankSteps
 from elbowroom.guard.recognition import FEWEST_CALLS, find_anchor
-from elbowroom.guard.step_file import CALLS, OTHERS, StepFile
+from elbowroom.guard.step_file import CALLS, STEPS, StepFile
 from elbowroom.guard.thread_search import StepObservation
 from elbowroom.quantities import plural
 
 EARLY, QUICK, SLOW = 0.004, 0.02, 0.2
-"""Seconds between two looks: in the first EARLY_STEPS, while something is to be found, and when all is
-decided.
+"""Seconds between two looks at least: in the first EARLY_STEPS, while something is to be found, and when all
+is decided.
 """
+SHARE, START = 0.001, 0.1
+"""Looks take at most this share of a core, after so many seconds of it for the first ones."""
+LONGEST = 2.0
+"""Seconds between two looks at most."""
+MOST_BLOCKS = 16
+"""That are planned at once."""
 EARLY_STEPS = 100
 OUTSIDE_BLOCK = 0.5
 """A block takes at least this long where a lever is outside of the ranks, s."""
@@ -51,17 +58,6 @@ class RunningLever(NamedTuple):
 
 
 MakeDecision = Callable[[Sequence[RunningLever], int, tuple[int, ...]], Decision | None]
-
-
-class StepOfRanks(NamedTuple):
-    """A step of the first rank as all ranks on this node saw it: when it began, s; its arm, None where ranks
-    had different ones.
-    """
-
-    number: int
-    begin: float
-    arm: int | None
-    observation: StepObservation
 
 
 class Steering:
@@ -82,13 +78,13 @@ class Steering:
         self._board_path, self._program, self._keeper = board_path, program, keeper
         self._levers, self._make_decision = tuple(levers), make_decision
         self._stop = threading.Event()
+        self._pause = QUICK
         self._files: dict[Path, StepFile] = {}
         self._ready = False
         self._left_alone = False
         self._gone_since: float | None = None
         self._tried_at = FEWEST_CALLS
-        self._queues: dict[Path, dict[int, np.void]] = {}
-        self._offsets: dict[Path, int] = {}
+        self._joined: RankSteps | None = None
         self._next = 0
         self._planned: deque[tuple[int, Block]] = deque()
         self._taken: list[StepObservation] = []
@@ -139,9 +135,9 @@ class Steering:
                 path.unlink(missing_ok=True)
 
     def _run(self) -> None:
-        interval = QUICK
+        begin, spent = time.monotonic(), 0.0
         while not self._left_alone:
-            stopped = self._stop.wait(interval)
+            stopped = self._stop.wait(self._pause)
             try:
                 self.look()
             except (ElbowroomError, OSError, ValueError) as error:
@@ -149,10 +145,15 @@ class Steering:
                 self._leave_alone(f"the guard stopped: {sentence}")
             if stopped:
                 return
-            interval = self._interval()
+            cost, spent = time.thread_time() - spent, time.thread_time()
+            self._pause = self._interval()
+            if spent > START + SHARE * (time.monotonic() - begin):
+                self._pause = min(max(self._pause, cost / SHARE), LONGEST)
 
     def _interval(self) -> float:
-        """To the next look: each step more until its outcome is known costs a step until the decision."""
+        """To the next look, at least: each step more until its outcome is known costs a step until the
+        decision.
+        """
         if not self._ready:
             return QUICK
         if self.decision is None or self.decision.is_settled:
@@ -168,8 +169,8 @@ class Steering:
         if not self._ready:
             self._recognise()
         else:
-            for step in self._complete_steps():
-                self._take(step)
+            if self._joined is not None and (steps := self._joined.new()) is not None:
+                self._take(steps)
             self._plan()
             self._note_held()
 
@@ -195,7 +196,6 @@ class Steering:
                 self._leave_alone("ranks started after the others: the program runs on as it is")
                 return
             self._files[path] = StepFile(path)
-            self._queues[path] = {}
         gone = sum(file.process == 0 for file in self._files.values())
         if not 0 < gone < len(self._files):
             self._gone_since = None
@@ -249,8 +249,8 @@ class Steering:
         for lever in self._levers:
             self._try_lever(lever, access)
         self.decision = self._make_decision(self.running, files[0].threads, processes)
-        for path in self._paths():
-            self._files[path].new_steps()
+        by_rank = {path: self._files[path] for path in self._paths()}
+        self._joined = RankSteps(by_rank, self.recognised_by == "marks")
         self._next = files[0].step_count + 1
         files[0].lead()
         self._ready = True
@@ -269,67 +269,50 @@ class Steering:
             shown = dict.fromkeys(f"{one.setting}: {one.got}" for one in readings)
             self.notes.append(f"{lever.name}: not used: {'; '.join(shown)}")
 
-    def _complete_steps(self) -> Iterator[StepOfRanks]:
-        """The steps of the first rank that all ranks have completed, in their order."""
-        paths = self._paths()
-        for path in paths:
-            rows = self._files[path].new_steps()
-            self._queues[path].update((int(row["step"]), row) for row in rows)
-        for number in sorted(self._queues[paths[0]]):
-            row = self._queues[paths[0]][number]
-            others = [self._other_row(path, row) for path in paths[1:]]
-            if any(other is None for other in others):
-                return
-            each: list[np.void] = [row, *(other for other in others if other is not None)]
-            for path, one in zip(paths, each, strict=True):
-                queue = self._queues[path]
-                for old in [step for step in queue if step <= int(one["step"])]:
-                    del queue[old]
-            yield _joined(number, each)
+    def _take(self, steps: JoinedSteps) -> None:
+        """Steps that all ranks have completed."""
+        self.steps += len(steps.numbers)
+        self.seconds += float(steps.seconds.sum())
+        known = steps.arms[steps.arms != MIXED]
+        self.switches += int(np.count_nonzero(np.diff(known, prepend=self._last_arm)))
+        self._last_arm = int(known[-1]) if len(known) else self._last_arm
+        self.got_threads |= steps.got_threads()
+        self._note_worst(steps)
+        if self.decision is not None:
+            self._take_blocks(steps, self.decision)
 
-    def _other_row(self, path: Path, row: np.void) -> np.void | None:
-        """The step of another rank that is the same as this one of the first rank; None before it is
-        complete. Marks number steps alike; steps by calls are the same that begin at nearly the same time.
-        """
-        queue = self._queues[path]
-        if path not in self._offsets:
-            if not queue:
-                return None
-            nearest = min(queue, key=lambda step: abs(int(queue[step]["begin"]) - int(row["begin"])))
-            self._offsets[path] = 0 if self.recognised_by == "marks" else nearest - int(row["step"])
-        return queue.get(int(row["step"]) + self._offsets[path])
-
-    def _take(self, step: StepOfRanks) -> None:
-        """A complete step: part of the block that was planned for it, if it ran under its arm."""
-        self.steps += 1
-        self.seconds += step.observation.seconds
-        if step.arm is not None:
-            self.switches += step.arm != self._last_arm
-            self._last_arm = step.arm
-        for phase in step.observation.threads:
-            self.got_threads[phase] = step.observation.got.get(phase, 0)
-        self._note_worst(step)
-        if self.decision is None or not self._planned or step.number < self._planned[0][0]:
-            return
-        first, block = self._planned[0]
-        if step.number >= first + block.steps or step.arm != self.decision.arms[block.arm].number:
-            self._forget_plans()
-            return
-        if step.begin >= self._outside_since:
-            self._taken.append(step.observation)
-        if step.number == first + block.steps - 1:
-            self._planned.popleft()
-            if self._taken:
-                self.decision.add(block, self._taken)
-            else:
+    def _take_blocks(self, steps: JoinedSteps, decision: Decision) -> None:
+        """The blocks that are complete by these steps, which have to have run under their arms."""
+        has_threads = any(one.lever.number == THREADS_LEVER for one in self.running)
+        while self._planned:
+            first, block = self._planned[0]
+            last = first + block.steps - 1
+            begin, end = np.searchsorted(steps.numbers, (first, last + 1))
+            is_complete = steps.numbers[-1] >= last
+            is_lost = is_complete and (end == begin or steps.numbers[end - 1] != last)
+            if is_lost or (steps.arms[begin:end] != decision.arms[block.arm].number).any():
                 self._forget_plans()
-            self._taken = []
+                return
+            self._taken += [
+                steps.observation(at, has_threads)
+                for at in range(begin, end)
+                if steps.begins[at] >= self._outside_since
+            ]
+            if not is_complete:
+                return
+            if not self._taken:
+                self._forget_plans()
+                return
+            self._planned.popleft()
+            taken, self._taken = self._taken, []
+            decision.add(block, taken)
 
-    def _note_worst(self, step: StepOfRanks) -> None:
-        seconds = step.observation.seconds
-        if self.decision is not None and step.arm is not None and (not self.worst or seconds > self.worst[0]):
+    def _note_worst(self, steps: JoinedSteps) -> None:
+        seconds = np.where(steps.arms == MIXED, 0.0, steps.seconds)
+        at = int(np.argmax(seconds))
+        if self.decision is not None and seconds[at] > (self.worst[0] if self.worst else 0.0):
             arms = {settings.number: name for name, settings in self.decision.arms.items()}
-            self.worst = seconds, arms.get(step.arm, AS_IT_IS)
+            self.worst = float(seconds[at]), arms.get(int(steps.arms[at]), AS_IT_IS)
 
     def _forget_plans(self) -> None:
         """Steps were lost, or ran under another arm than planned: begin again with those to come."""
@@ -340,17 +323,18 @@ class Steering:
             self.decision.forget_plans()
 
     def _plan(self) -> None:
-        """Plans as many steps as may begin before the next look but one."""
+        """Plans steps that may begin before the next look but one, as many as can be judged then."""
         if self.decision is None:
             return
         current = self._files[self._paths()[0]].step_count + 1
         step = self.seconds / max(self.steps, 1)
-        ahead = 2 + (math.ceil(2.5 * min(self._interval(), QUICK) / step) if step > 0 else 0)
+        between = math.ceil(self._pause / step) if step > 0 else 0
         if not self._planned:
-            self._next = max(self._next, current + 1)
+            # The ranks keep so many steps only.
+            self._next = max(self._next, current + 1 + max(0, between - STEPS // 2))
         arms: list[int] = []
         first = self._next
-        while self._next < current + ahead:
+        while self._next < current + 2 + 2.5 * between and self._can_plan():
             block = self.decision.next_block()
             self._planned.append((self._next, block))
             self._next += block.steps
@@ -361,9 +345,14 @@ class Steering:
             self.decided_at = current
         rest = self.decision.arms[self.decision.chosen].number if self.decision.is_settled else 0
         if arms:
-            offsets = {path: self._offsets.get(path, 0) for path in self._files}
+            offsets = self._joined.offsets if self._joined is not None else {}
             for path, file in self._files.items():
-                file.plan(first + offsets[path], arms, rest)
+                file.plan(first + offsets.get(path, 0), arms, rest)
+
+    def _can_plan(self) -> bool:
+        if not self._planned:
+            return True
+        return len(self._planned) < MOST_BLOCKS and self._next - self._planned[0][0] < STEPS // 4
 
     def _push_arms(self, decision: Decision) -> None:
         for name, arm in decision.arms.items():
@@ -410,21 +399,3 @@ class Steering:
 def arm_of(lever: Lever, setting: str) -> str:
     """The arm of an experiment that has a lever at a setting."""
     return f"{lever.name}={setting}"
-
-
-def _joined(number: int, rows: Sequence[np.void]) -> StepOfRanks:
-    """A step as all ranks saw it: means of their times, the least number of threads that was seen."""
-    arms = {int(row["arm"]) for row in rows}
-    seconds = sum(int(row["end"]) - int(row["begin"]) for row in rows) / len(rows) / 1e9
-    phases = np.mean([row["seconds"] for row in rows], axis=0)
-    threads = rows[0]["threads"]
-    got = np.min([row["got"] for row in rows], axis=0)
-    there = [int(phase) for phase in np.flatnonzero(phases) if phase != OTHERS]
-    observation = StepObservation(
-        seconds=seconds,
-        phases={phase: float(phases[phase]) for phase in there},
-        threads={phase: int(threads[phase]) for phase in there if threads[phase]},
-        got={phase: int(got[phase]) for phase in there if got[phase]},
-    )
-    begin = int(rows[0]["begin"]) / 1e9
-    return StepOfRanks(number, begin, arms.pop() if len(arms) == 1 else None, observation)

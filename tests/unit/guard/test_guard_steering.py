@@ -13,7 +13,7 @@ import pytest
 
 from elbowroom.errors import MachineError
 from elbowroom.guard import step_file
-from elbowroom.guard.board import SETTINGS
+from elbowroom.guard.board import SETTINGS, VERSION
 from elbowroom.guard.decision import Decision
 from elbowroom.guard.keeper import Keeper
 from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
@@ -95,8 +95,8 @@ class Outside(Lever):
 @pytest.fixture
 def board(tmp_path: Path) -> Path:
     path = tmp_path / "board"
-    head = struct.pack("<8sIIIIQ", b"ELBGUARD", 1, 4, 0, 0, 1 << 20) + bytes(8 * SETTINGS)
-    path.write_bytes(head.ljust(4096 + 4 * 64, b"\0"))
+    head = struct.pack("<8sIIIIQ", b"ELBGUARD", VERSION, 4, 0, 0, 1 << 20) + bytes(8 * SETTINGS)
+    path.write_bytes(head.ljust(4096 + 64 + 4 * 64, b"\0"))
     return path
 
 
