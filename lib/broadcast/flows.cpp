@@ -36,7 +36,13 @@ double Flows::occupy(int process) {
 }
 
 void Flows::send(int from, int to, double bytes, const Content& content) {
+  if (node_of(from) == node_of(to)) return post(from, to, bytes, content);
   push(occupy(from) + 2 * network_.latency, What::kBegin, add(content, from, to, bytes));
+}
+
+void Flows::post(int from, int to, double bytes, const Content& content) {
+  const double at = occupy(from) + 2 * network_.latency + bytes / network_.bandwidth;
+  push(at, What::kArrive, add(content, from, to, bytes));
 }
 
 void Flows::wake(double at, const Content& content) { push(at, What::kWake, add(content, 0, 0, 0)); }
@@ -110,13 +116,19 @@ bool Flows::end(int number, Happening& happening) {
     change(*link);
   }
   flow.end = -1;
+  arrive(number, happening);
+  return true;
+}
+
+// It has left the links; its receiver has it when it is no longer busy with others.
+void Flows::arrive(int number, Happening& happening) {
+  const Flow& flow = flows_[static_cast<std::size_t>(number)];
   happening = {true, network_.overhead == 0, flow.content};
   if (happening.received) {
     free_.push_back(number);
   } else {
     push(occupy(flow.to), What::kReceive, number);
   }
-  return true;
 }
 
 bool Flows::next(Happening& happening) {
@@ -135,6 +147,9 @@ bool Flows::next(Happening& happening) {
       }
     } else if (event.what == What::kEnd) {
       if (end(event.flow, happening)) return true;
+    } else if (event.what == What::kArrive) {
+      arrive(event.flow, happening);
+      return true;
     } else {
       happening = {false, event.what == What::kReceive, flow.content};
       free_.push_back(event.flow);

@@ -11,6 +11,7 @@ struct Network {
   double overhead = 0.5e-6;  // s of a process for each message that it sends or receives
   double bandwidth = 10e9;   // B/s of a process's link, in each direction
   double forwarding = 0;     // s of computation that a process loses for each byte that it forwards
+  int sharing = 1;           // processes of a node, which share its link; among them, messages pass memory at its rate
 };
 
 class Flows {
@@ -34,6 +35,8 @@ class Flows {
 
   double now() const { return now_; }
   void send(int from, int to, double bytes, const Content& content);
+  // A message so small that it takes nothing from others.
+  void post(int from, int to, double bytes, const Content& content);
   void wake(double at, const Content& content);
   // The next thing that happens; false where nothing is left.
   bool next(Happening& happening);
@@ -53,7 +56,7 @@ class Flows {
     bool changed = false;
     double level = 0;  // B/s that it gives to a message at most
   };
-  enum class What : std::uint8_t { kBegin, kEnd, kReceive, kWake };
+  enum class What : std::uint8_t { kBegin, kEnd, kArrive, kReceive, kWake };
   struct Event {
     double at;
     std::uint32_t order;
@@ -65,14 +68,16 @@ class Flows {
   int add(const Content& content, int from, int to, double bytes);
   void push(double at, What what, int flow);
   double occupy(int process);
-  Link& up(int flow) { return up_[static_cast<std::size_t>(flows_[static_cast<std::size_t>(flow)].from)]; }
-  Link& down(int flow) { return down_[static_cast<std::size_t>(flows_[static_cast<std::size_t>(flow)].to)]; }
+  std::size_t node_of(int process) const { return static_cast<std::size_t>(process / network_.sharing); }
+  Link& up(int flow) { return up_[node_of(flows_[static_cast<std::size_t>(flow)].from)]; }
+  Link& down(int flow) { return down_[node_of(flows_[static_cast<std::size_t>(flow)].to)]; }
   void change(Link& link);
   void share();
   void spread_changes();
   double level(const Link& link);
   void set_rate(int flow, double rate);
   bool end(int flow, Happening& happening);
+  void arrive(int flow, Happening& happening);
 
   Network network_;
   bool crossing_;

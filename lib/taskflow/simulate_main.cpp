@@ -1,21 +1,21 @@
 // taskflow-simulator: a factorization on a simulated cluster, by the same task graphs and broadcasts as on a real one; its
 // kernels take given times. Prints one JSON object.
 #include <sys/mman.h>
-#include <xbt/log.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <queue>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "broadcast/platform.hpp"
-#include "broadcast/simulated_transport.hpp"
+#include "broadcast/flow_transport.hpp"
 #include "broadcast/ways.hpp"
 #include "factorization.hpp"
 #include "process.hpp"
@@ -24,7 +24,6 @@ namespace {
 
 using namespace elbowroom;
 using namespace elbowroom::taskflow;
-namespace s4u = simgrid::s4u;
 
 struct Options {
   Problem problem;
@@ -32,8 +31,7 @@ struct Options {
   std::size_t factor = 0;  // bytes of a T
   std::size_t workers = 1;
   std::vector<double> times;  // s, by step
-  broadcast::PlatformRequest platform;
-  double overhead = 0;  // s of a process for each message
+  broadcast::Network network;
   std::string tree = "binomial";
   std::size_t segment = 0;  // bytes
   Settings flow;
@@ -63,86 +61,134 @@ class NoMemory : public Memory {
 // A process whose tasks occupy a worker for the time of their step.
 class SimulatedProcess : public Process {
  public:
-  SimulatedProcess(broadcast::SimulatedTransport& transport, const Options& options, const broadcast::Way& way,
-                   NoMemory& memory)
+  SimulatedProcess(broadcast::FlowNetwork& network, broadcast::FlowTransport& transport, const Options& options,
+                   const broadcast::Way& way, NoMemory& memory)
       : Process(transport, {}, way, options.flow, memory),
-        transport_(transport),
+        network_(network),
+        rank_(transport.rank()),
         options_(options),
-        free_(options.workers) {
-    const Problem& problem = options.problem;
-    for (Data data = 0; data < problem.data(); ++data) {
-      graph().add(memory.start(), problem.is_factor(data) ? options.factor : options.tile, problem.owner(data));
-    }
-  }
+        free_(options.workers) {}
 
   void run(Task& task) override { ready_.emplace(task.priority, -static_cast<std::int64_t>(++count_), &task); }
 
-  void submit_all() {
-    enumerate(options_.problem, [this](const Call& call) {
-      graph().submit(nullptr, std::as_bytes(std::span(&call.step, 1)), call.used(), call.priority, call.rank);
-    });
-    graph().close();
+  void submit(const Call& call) {
+    graph().submit(nullptr, std::as_bytes(std::span(&call.step, 1)), call.used(), call.priority, call.rank);
   }
 
-  // Until all is over; returns the time that workers computed.
-  double work() {
-    double busy = 0;
-    while (!graph().idle()) {
-      const bool any = progress();
-      const double now = transport_.now();
-      while (!running_.empty() && -running_.top().first <= now) {
+  // Does all that can be done now.
+  void advance() {
+    bool any = true;
+    while (any) {
+      any = progress();
+      for (; !running_.empty() && -running_.top().first <= network_.now(); any = true) {
         Task& task = *running_.top().second;
         running_.pop();
         ++free_;
         graph().finish(task);
       }
-      for (; free_ > 0 && !ready_.empty(); --free_) {
-        Task* const task = std::get<Task*>(ready_.top());
-        ready_.pop();
-        const double seconds = options_.times[static_cast<std::size_t>(task->argument.front())];
-        running_.emplace(-(now + seconds), task);
-        busy += seconds;
-      }
-      if (!any && !graph().idle()) transport_.wait(running_.empty() ? -1 : -running_.top().first);
     }
-    return busy;
+    for (; free_ > 0 && !ready_.empty(); --free_) {
+      Task* const task = std::get<Task*>(ready_.top());
+      ready_.pop();
+      const double seconds = options_.times[static_cast<std::size_t>(task->argument.front())];
+      running_.emplace(-(network_.now() + seconds), task);
+      network_.wake(network_.now() + seconds, rank_);
+      busy_ += seconds;
+    }
   }
 
+  double busy() const { return busy_; }
+
  private:
-  broadcast::SimulatedTransport& transport_;
+  broadcast::FlowNetwork& network_;
+  int rank_;
   const Options& options_;
   std::size_t free_;
   std::uint64_t count_ = 0;
+  double busy_ = 0;                                                  // s that workers computed
   std::priority_queue<std::tuple<int, std::int64_t, Task*>> ready_;  // by priority, then the first one
   std::priority_queue<std::pair<double, Task*>> running_;            // by the time when they end, negated
 };
 
-void run_process(int rank, const Options& options, const broadcast::Way& way, NoMemory& memory, Outcome& outcome) {
-  broadcast::SimulatedTransport transport(rank, options.problem.grid.size(), options.overhead);
-  SimulatedProcess process(transport, options, way, memory);
-  process.submit_all();
-  outcome.busy += process.work();
-  outcome.seconds = std::max(outcome.seconds, transport.now());
-  const Counters& own = process.graph().counters();
-  outcome.counters.tasks += own.tasks;
-  outcome.counters.data += own.data;
-  outcome.counters.broadcasts += own.broadcasts;
-  outcome.counters.complete += own.complete;
-  outcome.counters.messages += own.messages;
-  outcome.counters.most = std::max(outcome.counters.most, own.most);
-}
-
-nlohmann::json simulate(s4u::Engine& engine, const Options& options) {
-  const broadcast::Platform platform = broadcast::build_platform(engine, options.platform);
-  const broadcast::Way way = options.flow.broadcasts ? broadcast::parse_way(options.tree, options.segment)
-                                                     : broadcast::Way{{}, options.segment, false};
-  NoMemory memory(std::max(options.tile, options.factor));
-  Outcome outcome;
-  for (int rank = 0; rank < options.problem.grid.size(); ++rank) {
-    s4u::Actor::create("rank-" + std::to_string(rank), platform.hosts[static_cast<std::size_t>(rank)],
-                       [&, rank] { run_process(rank, options, way, memory, outcome); });
+// All processes of a factorization. A task is submitted to those that it concerns: its own, the owners of its data, and those
+// that have copies of what it writes. To the others, it would change nothing.
+class Simulation {
+ public:
+  explicit Simulation(const Options& options)
+      : options_(options),
+        memory_(std::max(options.tile, options.factor)),
+        network_(options.network, options.problem.grid.size()) {
+    const broadcast::Way way = options.flow.broadcasts ? broadcast::parse_way(options.tree, options.segment)
+                                                       : broadcast::Way{{}, options.segment, false};
+    const Problem& problem = options.problem;
+    for (Data data = 0; data < problem.data(); ++data) owners_.push_back(problem.owner(data));
+    holders_.resize(owners_.size());
+    for (int rank = 0; rank < problem.grid.size(); ++rank) {
+      auto& transport = transports_.emplace_back(std::make_unique<broadcast::FlowTransport>(network_, rank));
+      processes_.push_back(std::make_unique<SimulatedProcess>(network_, *transport, options, way, memory_));
+      for (Data data = 0; data < problem.data(); ++data) {
+        const std::size_t size = problem.is_factor(data) ? options.factor : options.tile;
+        processes_.back()->graph().add(memory_.start(), size, owners_[data]);
+      }
+    }
   }
-  engine.run();
+
+  Outcome run() {
+    enumerate(options_.problem, [this](const Call& call) { submit(call); });
+    for (const auto& process : processes_) {
+      process->graph().close();
+      process->advance();
+    }
+    Outcome outcome;
+    for (int rank = network_.next(); rank >= 0; rank = network_.next()) {
+      SimulatedProcess& process = *processes_[static_cast<std::size_t>(rank)];
+      const bool idle = process.graph().idle();
+      process.advance();
+      if (!idle) outcome.seconds = network_.now();
+    }
+    for (const auto& process : processes_) add(*process, outcome);
+    return outcome;
+  }
+
+ private:
+  void submit(const Call& call) {
+    concerned_.assign(1, call.rank);
+    for (const auto& [data, mode] : call.used()) {
+      concerned_.push_back(owners_[data]);
+      std::vector<int>& holders = holders_[data];
+      if (mode != Mode::kRead) concerned_.insert(concerned_.end(), holders.begin(), holders.end());
+      if (mode != Mode::kRead) holders.clear();
+      if (std::find(holders.begin(), holders.end(), call.rank) == holders.end()) holders.push_back(call.rank);
+    }
+    std::sort(concerned_.begin(), concerned_.end());
+    concerned_.erase(std::unique(concerned_.begin(), concerned_.end()), concerned_.end());
+    for (const int rank : concerned_) processes_[static_cast<std::size_t>(rank)]->submit(call);
+  }
+
+  static void add(SimulatedProcess& process, Outcome& outcome) {
+    if (!process.graph().idle()) throw std::logic_error("tasks that never run are left");
+    outcome.busy += process.busy();
+    const Counters& own = process.graph().counters();
+    outcome.counters.tasks += own.tasks;
+    outcome.counters.data += own.data;
+    outcome.counters.broadcasts += own.broadcasts;
+    outcome.counters.complete += own.complete;
+    outcome.counters.messages += own.messages;
+    outcome.counters.most = std::max(outcome.counters.most, own.most);
+  }
+
+  const Options& options_;
+  NoMemory memory_;
+  broadcast::FlowNetwork network_;
+  std::vector<std::unique_ptr<broadcast::FlowTransport>> transports_;
+  std::vector<std::unique_ptr<SimulatedProcess>> processes_;
+  std::vector<int> owners_;                // by data
+  std::vector<std::vector<int>> holders_;  // by data: ranks that used the present version
+  std::vector<int> concerned_;
+};
+
+nlohmann::json simulate(const Options& options) {
+  const Outcome outcome = Simulation(options).run();
   const double capacity =
       outcome.seconds * static_cast<double>(options.workers) * static_cast<double>(options.problem.grid.size());
   return {{"seconds", outcome.seconds},
@@ -165,9 +211,10 @@ void add_options(CLI::App& app, Options& options, std::string& task) {
   app.add_option("--factor", options.factor);
   app.add_option("--workers", options.workers)->required();
   app.add_option("--times", options.times)->required()->delimiter(',')->expected(kSteps);
-  app.add_option("--bandwidth", options.platform.bandwidth)->required();
-  app.add_option("--latency", options.platform.latency)->required();
-  app.add_option("--overhead", options.overhead);
+  app.add_option("--bandwidth", options.network.bandwidth)->required();
+  app.add_option("--latency", options.network.latency)->required();
+  app.add_option("--overhead", options.network.overhead)->required();
+  app.add_option("--sharing", options.network.sharing)->check(CLI::PositiveNumber);
   app.add_option("--tree", options.tree);
   app.add_option("--segment", options.segment);
   app.add_flag("!--no-broadcasts", options.flow.broadcasts);
@@ -178,18 +225,14 @@ void add_options(CLI::App& app, Options& options, std::string& task) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  xbt_log_control_set("root.thresh:warning");
-  s4u::Engine engine(&argc, argv);
-  broadcast::set_network_model();
   CLI::App app("A factorization on a simulated cluster.");
   Options options;
   std::string task;
   add_options(app, options, task);
   CLI11_PARSE(app, argc, argv);
   options.problem.factorization = task == "qr" ? Factorization::kQr : Factorization::kCholesky;
-  options.platform.nodes = options.problem.grid.size();
   try {
-    std::cout << simulate(engine, options).dump() << '\n';
+    std::cout << simulate(options).dump() << '\n';
     return 0;
   } catch (const std::exception& error) {
     std::cout << nlohmann::json{{"error", error.what()}}.dump() << '\n';
