@@ -19,6 +19,10 @@ USUAL = {
     "bandwidth-both": 11_000.0,
     "latency-beside": 1.3,
     "late": 0.01,
+    "memory-numa": 90_000.0,
+    "waiting": 0.001,
+    "throttled": 0.0,
+    "steal": 0.0,
 }
 
 

@@ -52,13 +52,6 @@ std::vector<std::string> folders(const std::string& mount, const std::string& pa
   return result;
 }
 
-template <typename Value>
-void tighten(std::optional<Value>& limit, std::optional<Value> other) {
-  if (other && (!limit || *other < *limit)) {
-    limit = other;
-  }
-}
-
 std::optional<double> quota_v2(const std::string& folder) {
   const auto text = read_text(folder + "/cpu.max");
   if (!text) {
@@ -90,8 +83,9 @@ std::optional<std::uint64_t> bytes_in(const std::string& path) {
   return static_cast<std::uint64_t>(*value);
 }
 
-std::uint64_t inactive_cache(const std::string& folder, const std::string& key) {
-  std::istringstream words(read_text(folder + "/memory.stat").value_or(""));
+// A value of a file with a name and a number on each line.
+std::uint64_t counter_in(const std::string& file, const std::string& key) {
+  std::istringstream words(read_text(file).value_or(""));
   std::string name;
   std::uint64_t value = 0;
   while (words >> name >> value) {
@@ -100,6 +94,15 @@ std::uint64_t inactive_cache(const std::string& folder, const std::string& key) 
     }
   }
   return 0;
+}
+
+// Takes the quota of the group in `folder` if it is the tightest one, with the group's counters.
+void tighten_quota(Cgroup& group, const std::string& folder, std::optional<double> quota) {
+  if (quota && (!group.cpus || *quota < *group.cpus)) {
+    group.cpus = quota;
+    group.periods = counter_in(folder + "/cpu.stat", "nr_periods");
+    group.throttled_periods = counter_in(folder + "/cpu.stat", "nr_throttled");
+  }
 }
 
 // Where a controller of version 1 is mounted: alone, or together with others under a joint name.
@@ -125,12 +128,12 @@ Cgroup read_v2(const std::string& mount, const std::string& path) {
   group.version = 2;
   group.path = path;
   for (const auto& folder : folders(mount, path)) {
-    tighten(group.cpus, quota_v2(folder));
+    tighten_quota(group, folder, quota_v2(folder));
     const auto limit = bytes_in(folder + "/memory.max");
     if (limit && (!group.memory || *limit < *group.memory)) {
       group.memory = limit;
       group.memory_used = bytes_in(folder + "/memory.current");
-      group.reclaimable = inactive_cache(folder, "inactive_file");
+      group.reclaimable = counter_in(folder + "/memory.stat", "inactive_file");
     }
     if (group.cpuset.empty()) {
       group.cpuset = read_text(folder + "/cpuset.cpus.effective").value_or("");
@@ -148,14 +151,14 @@ Cgroup read_v1(const SystemRoots& roots, const std::map<std::string, std::string
     return mount.empty() ? std::vector<std::string>() : folders(mount, groups.at(controller));
   };
   for (const auto& folder : folders_of("cpu")) {
-    tighten(group.cpus, quota_v1(folder));
+    tighten_quota(group, folder, quota_v1(folder));
   }
   for (const auto& folder : folders_of("memory")) {
     const auto limit = bytes_in(folder + "/memory.limit_in_bytes");
     if (limit && (!group.memory || *limit < *group.memory)) {
       group.memory = limit;
       group.memory_used = bytes_in(folder + "/memory.usage_in_bytes");
-      group.reclaimable = inactive_cache(folder, "total_inactive_file");
+      group.reclaimable = counter_in(folder + "/memory.stat", "total_inactive_file");
     }
   }
   for (const auto& folder : folders_of("cpuset")) {

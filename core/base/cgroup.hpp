@@ -14,6 +14,8 @@ struct Cgroup {
   int version = 0;                           // 1, 2; 0 unknown
   std::string path;                          // below the mount point, of the memory controller
   std::optional<double> cpus;                // quota / period: cores' worth of time
+  std::uint64_t periods = 0;                 // of the group with this quota, since it exists
+  std::uint64_t throttled_periods = 0;       // of these: the quota was used up
   std::optional<std::uint64_t> memory;       // bytes
   std::optional<std::uint64_t> memory_used;  // bytes, page cache included
   std::uint64_t reclaimable = 0;             // part of memory_used that is inactive page cache

@@ -1,18 +1,22 @@
 #include "exchange/cluster_node.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
+#include "base/cgroup.hpp"
 #include "base/clock.hpp"
 #include "base/system_files.hpp"
 #include "kernels/links.hpp"
@@ -69,6 +73,13 @@ std::string links_of(const json& nics) {
   return text;
 }
 
+// Processor time of all threads of this process.
+double process_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 std::string governor_of(const json& governors) {
   std::string names;
   for (const auto& [name, units] : governors.items()) {
@@ -79,12 +90,16 @@ std::string governor_of(const json& governors) {
 
 }  // namespace
 
-// Of one kernel on all computing cores: the sum of the rates, the middle one of the cores, and the share of the time in
-// chunks that took longer than usual.
+// Of one kernel on all computing cores: the sum of the rates, that of the NUMA node with the least (NaN where there is
+// one), the middle one of the cores, the share of the time in chunks that took longer than usual; and seconds in which
+// threads had a core, and in which they wanted one.
 struct ClusterNode::Computed {
   double sum = 0;
+  double least = std::numeric_limits<double>::quiet_NaN();
   double middle = 0;
   double disturbed = 0;
+  double running = 0;
+  double wanted = 0;
 };
 
 json ClusterNode::facts() {
@@ -116,7 +131,9 @@ json ClusterNode::facts() {
 }
 
 json ClusterNode::quantities() {
-  return {{"alone", {"memory", "memory-latency", "core", "cache", "message-rate", "slow-moments"}},
+  return {{"alone",
+           {"memory", "memory-latency", "core", "cache", "message-rate", "slow-moments", "memory-numa", "waiting",
+            "throttled", "steal"}},
           {"pairs", {"latency", "bandwidth", "bandwidth-both", "latency-beside", "bandwidth-beside", "memory-beside"}},
           {"train", {"late"}}};
 }
@@ -129,6 +146,7 @@ ClusterNode::ClusterNode(const Job& job, std::size_t working_set)
   for (const CoreInfo& core : machine.cores()) {
     if (core.allowed) {
       cores_.push_back(core);
+      units_.insert(units_.end(), core.pus.begin(), core.pus.end());
     }
   }
   if (cores_.empty()) {
@@ -153,6 +171,7 @@ ClusterNode::ClusterNode(const Job& job, std::size_t working_set)
   }
   pool_.use(numbers);
   piece_ = make_worker("prime", nullptr, 0, 1);
+  taken_ = taken();
 }
 
 std::vector<CachedWorker*> ClusterNode::workers(const char* kernel, std::size_t bytes) {
@@ -187,16 +206,19 @@ ClusterNode::Computed ClusterNode::stop(const char* kernel, Window window) {
   const double scale = rate_scale(*find_kernel(kernel), 1);
   Computed computed;
   std::vector<double> rates;
+  std::map<int, double> domains;
   double slow = 0;
   double spent = 0;
-  for (const ComputingReport& report : reports) {
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const ComputingReport& report = reports[i];
     const double rate = inside(*report.chunks, window).rate() * scale;
     if (!report.valid || !(rate > 0)) {
       const double nothing = std::numeric_limits<double>::quiet_NaN();
-      return {nothing, nothing, nothing};
+      return {nothing, nothing, nothing, nothing};
     }
     rates.push_back(rate);
     computed.sum += rate;
+    domains[cores_[i].node] += rate;
     std::vector<double> times;
     for (const Chunk& chunk : *report.chunks) {
       if (chunk.start >= window.start && chunk.end <= window.end && chunk.items > 0) {
@@ -209,6 +231,9 @@ ClusterNode::Computed ClusterNode::stop(const char* kernel, Window window) {
       spent += time;
     }
   }
+  if (domains.size() > 1) {
+    computed.least = std::ranges::min_element(domains, {}, [](const auto& one) { return one.second; })->second;
+  }
   computed.middle = median(rates);
   computed.disturbed = slow / spent;
   return computed;
@@ -217,9 +242,26 @@ ClusterNode::Computed ClusterNode::stop(const char* kernel, Window window) {
 ClusterNode::Computed ClusterNode::compute(const char* kernel, std::size_t bytes, double seconds) {
   Window window{};
   start(workers(kernel, bytes), window);
+  const double before = process_seconds();
   sleep_for(seconds);
   window.end = now_ns();
-  return stop(kernel, window);
+  const double running = process_seconds() - before;
+  Computed computed = stop(kernel, window);
+  computed.running = running;
+  computed.wanted = static_cast<double>(window.end - window.start) * 1e-9 * static_cast<double>(cores_.size());
+  return computed;
+}
+
+ClusterNode::Taken ClusterNode::taken() const {
+  const Cgroup group = read_cgroup();
+  const auto steal = parse_steal(read_text("/proc/stat").value_or(""), static_cast<double>(sysconf(_SC_CLK_TCK)));
+  Taken taken{now_ns(), std::nullopt, group.periods, group.throttled_periods};
+  for (const int unit : units_) {
+    if (const auto it = steal.find(unit); it != steal.end()) {
+      taken.steal = taken.steal.value_or(0) + it->second;
+    }
+  }
+  return taken;
 }
 
 // ns of a load, the median of samples.
@@ -262,9 +304,20 @@ json ClusterNode::alone(double seconds) {
   const double load = latency(seconds);
   const Computed core = compute("fma", 0, seconds);
   const Computed cache = compute("triad_llc", cache_bytes_, seconds);
-  return {
-      rounded(memory.sum),      rounded(load), rounded(core.middle), rounded(cache.sum), rounded(message_rate(seconds)),
-      rounded(memory.disturbed)};
+  const double rate = message_rate(seconds);
+  const Taken before = std::exchange(taken_, taken());
+  const std::uint64_t periods = taken_.periods - before.periods;
+  const double throttled =
+      periods == 0 ? 0 : static_cast<double>(taken_.throttled - before.throttled) / static_cast<double>(periods);
+  const double nothing = std::numeric_limits<double>::quiet_NaN();
+  const double ran = (memory.running + core.running + cache.running) / (memory.wanted + core.wanted + cache.wanted);
+  const double waiting = throttled > 0 ? nothing : std::max(0.0, 1 - ran);  // else the limit is why they wait
+  const double elapsed = static_cast<double>(taken_.time - before.time) * 1e-9;
+  const double steal = before.steal && taken_.steal
+                           ? std::max(0.0, *taken_.steal - *before.steal) / elapsed / static_cast<double>(units_.size())
+                           : nothing;
+  return {rounded(memory.sum),       rounded(load),         rounded(core.middle), rounded(cache.sum), rounded(rate),
+          rounded(memory.disturbed), rounded(memory.least), rounded(waiting),     rounded(throttled), rounded(steal)};
 }
 
 json ClusterNode::pair(int partner, std::size_t size, double seconds) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <vector>
 
 #include "exchange/job.hpp"
@@ -33,15 +35,25 @@ class ClusterNode {
 
  private:
   struct Computed;
+  // Counters that only grow, read at one time.
+  struct Taken {
+    std::int64_t time = 0;        // ns
+    std::optional<double> steal;  // s, of all processing units of the allowed cores
+    std::uint64_t periods = 0;    // as of Cgroup
+    std::uint64_t throttled = 0;
+  };
   std::vector<CachedWorker*> workers(const char* kernel, std::size_t bytes);
   void start(const std::vector<CachedWorker*>& workers, Window& window);
   Computed stop(const char* kernel, Window window);
   Computed compute(const char* kernel, std::size_t bytes, double seconds);
+  Taken taken() const;
   double latency(double seconds);
   double message_rate(double seconds) const;
 
   const Job& job_;
   std::vector<CoreInfo> cores_;  // that compute
+  std::vector<int> units_;       // processing units of all allowed cores
+  Taken taken_;                  // when this node measured alone last
   int comm_core_ = 0;
   int comm_node_ = 0;
   std::size_t triad_bytes_ = 0;  // of each core

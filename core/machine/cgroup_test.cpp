@@ -11,6 +11,7 @@ TEST_CASE("version 2: the tightest limit on the way to the root counts") {
   tree.add("proc/self/cgroup", "0::/job/step")
       .add("sys/fs/cgroup/cgroup.controllers", "cpu memory cpuset")
       .add("sys/fs/cgroup/job/cpu.max", "150000 100000")
+      .add("sys/fs/cgroup/job/cpu.stat", "usage_usec 7\nnr_periods 40\nnr_throttled 30\nthrottled_usec 9")
       .add("sys/fs/cgroup/job/memory.max", "4096000")
       .add("sys/fs/cgroup/job/memory.current", "1000")
       .add("sys/fs/cgroup/job/memory.stat", "anon 500\ninactive_file 400")
@@ -21,6 +22,8 @@ TEST_CASE("version 2: the tightest limit on the way to the root counts") {
   CHECK(group.version == 2);
   CHECK(group.unknown.empty());
   CHECK(group.cpus == doctest::Approx(1.5));
+  CHECK(group.periods == 40);
+  CHECK(group.throttled_periods == 30);
   CHECK(group.memory == 4096000u);
   CHECK(group.memory_used == 1000u);
   CHECK(group.reclaimable == 400);

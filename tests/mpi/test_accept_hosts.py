@@ -68,7 +68,9 @@ def test_a_link_of_half_the_rate_is_found_and_explained(hosts: LinkedHosts, tmp_
     assert [one["name"] for one in document["suspects"] if one["cause"] == "link"] == ["n5"], document
     found = next(one for one in document["suspects"] if one["name"] == "n5")
     assert 0.3 < found["loss"] < 0.9
-    assert "NodeName=n5" in document["drain"]
+    # The tests beside this one use the same cores: no node is drained by what they disturb.
+    assert document["disturbed"] > 0.05
+    assert document["drain"] == 'scontrol update NodeName=n5 State=DRAIN Reason="elbowroom: link"'
     assert not document["missing"]
     first = [line for line in journal(tmp_path / "run") if line.get("stage") in ("first", "whole")]
     # All that a node sends to rank 0 in the first examination.

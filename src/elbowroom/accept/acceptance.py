@@ -18,6 +18,7 @@ from elbowroom.accept.document import (
     SiteLevel,
     Suspect,
 )
+from elbowroom.accept.draining import drain
 from elbowroom.accept.judgement import (
     ALPHA,
     FittedSite,
@@ -100,6 +101,12 @@ def _document(
     hidden = [one for one in levels if one.visible is not None and one.visible > VISIBLE and one.rate]
     notes = [f"{one.quantity}: {one.text}" for one in classes if not one.suspect]
     notes += _missing(fitted)
+    if fitted.disturbed:
+        notes.append(
+            "Other programs use the cores: threads that compute wait for one "
+            f"{percent(fitted.disturbed, digits=0)} of the time. Only bandwidths between nodes, limits of "
+            "control groups and steal are judged"
+        )
     if hidden:
         worst = max(hidden, key=lambda one: one.visible or 0.0)
         notes.append(
@@ -107,29 +114,31 @@ def _document(
             f"{worst.quantity} would not be seen"
         )
     names = sorted({one.name for one in suspects if one.node is not None})
+    noisy, draining = bool(hidden or fitted.disturbed), drain(suspects, site.count)
     return AcceptanceDocument(
         site=name,
-        verdict=_verdict(suspects, site.count, hidden),
+        verdict=_verdict(suspects, site.count, noisy),
         why=_why(suspects, levels),
         nodes=site.count,
         suspects=tuple(suspects),
-        exit_code=SUSPECTS if suspects else NOISY if hidden else 0,
+        exit_code=SUSPECTS if suspects else NOISY if noisy else 0,
         nodelist=fold(names),
-        drain=_drain(suspects, names),
+        drain=draining.commands,
+        disturbed=fitted.disturbed,
         classes=tuple(classes),
         levels=tuple(levels),
-        notes=tuple(notes),
+        notes=(*notes, *draining.notes),
         names=site.nodes,
         switches=() if site.switches is None else tuple(int(one) for one in site.switches),
     )
 
 
-def _verdict(suspects: Sequence[Suspect], nodes: int, hidden: Sequence[SiteLevel]) -> str:
+def _verdict(suspects: Sequence[Suspect], nodes: int, noisy: bool) -> str:
     bad = len({one.node for one in suspects if one.node is not None})
     pairs = sum(one.node is None for one in suspects)
     if not suspects:
-        noisy = ", but the site is too noisy to accept it" if hidden else ""
-        return f"None of {plural(nodes, 'node')} is a suspect{noisy}."
+        but = ", but the site is too noisy to accept it" if noisy else ""
+        return f"None of {plural(nodes, 'node')} is a suspect{but}."
     if not bad:
         are = "is" if pairs == 1 else "are"
         return f"None of {plural(nodes, 'node')} is a suspect; {plural(pairs, 'cable')} between them {are}."
@@ -179,10 +188,12 @@ def compare_site(document: AcceptanceDocument, baseline: AcceptanceDocument, nam
     before = {one.quantity: one for one in baseline.levels}
     changes = []
     for one in document.levels:
-        old = before.get(one.quantity)
-        if old is None or old.unit != one.unit or not old.median > 0:
+        old, known = before.get(one.quantity), QUANTITIES.get(one.quantity)
+        if old is None or old.unit != one.unit or not (old.median > 0 or one.unit == "share"):
             continue
-        if not 1 / FOREIGN < one.median / old.median < FOREIGN and one.unit != "share":
+        if (document.disturbed or baseline.disturbed) and known is not None and known.needs_cores:
+            continue
+        if one.unit != "share" and not 1 / FOREIGN < one.median / old.median < FOREIGN:
             raise UsageError(
                 f"is of another site: {one.quantity} is {number(old.median)} there, "
                 f"{number(one.median)} here",
@@ -192,7 +203,6 @@ def compare_site(document: AcceptanceDocument, baseline: AcceptanceDocument, nam
             )
         loss = (one.median - old.median) if one.unit == "share" else one.median / old.median - 1
         loss = -loss if one.rate else loss
-        known = QUANTITIES.get(one.quantity)
         if loss > (
             known.tolerance
             if known is not None
@@ -218,7 +228,9 @@ def with_missing(
     """The document with what could not be measured: nodes by name with the reason, which must not be accepted
     either.
     """
-    document = msgspec.structs.replace(document, notes=(*document.notes, *notes))
+    draining = drain(document.suspects, document.nodes, lost)
+    every = tuple(dict.fromkeys([*document.notes, *notes, *draining.notes]))
+    document = msgspec.structs.replace(document, notes=every)
     if not lost:
         return document
     missing = tuple(MissingNode(name=name, why=why) for name, why in sorted(lost.items()))
@@ -230,21 +242,12 @@ def with_missing(
         verdict=f"{document.verdict} {text}.",
         exit_code=SUSPECTS,
         nodelist=fold(names),
-        drain=_drain(document.suspects, names, bool(missing)),
+        drain=draining.commands,
     )
 
 
 FOREIGN = 3.0
 """Factor between two medians beyond which they are not of one site."""
-
-
-def _drain(suspects: Sequence[Suspect], names: Sequence[str], missing: bool = False) -> str:
-    """The command that takes suspects out of use; never run."""
-    if not names:
-        return ""
-    causes = sorted({one.cause for one in suspects if one.node is not None})
-    causes += ["not reachable"] if missing else []
-    return f'scontrol update NodeName={fold(names)} State=DRAIN Reason="elbowroom: {", ".join(causes)}"'
 
 
 def _node_suspects(fitted: FittedSite, slow: Sequence[NodeLoss], table: FactTable) -> list[Suspect]:
@@ -348,7 +351,7 @@ def _classes(fitted: FittedSite, table: FactTable) -> tuple[list[NodeClass], dic
             fact = table.explains([int(one) for one in best], [int(one) for one in members])
             alike = _half(site, members, model, numbers[0], fact)
             sure = sum(one.score >= SURE for one in alike) > len(members) / 2
-            suspect = bool(site.facts) and fact not in HARDWARE and sure
+            suspect = bool(site.facts) and fact not in HARDWARE and sure and not fitted.disturbed
             folded = fold([site.nodes[int(node)] for node in members])
             classes.append(
                 NodeClass(
@@ -358,7 +361,7 @@ def _classes(fitted: FittedSite, table: FactTable) -> tuple[list[NodeClass], dic
                     loss=loss,
                     fact=fact,
                     suspect=suspect,
-                    text=_class_text(len(members), site.count, loss, fact, bool(site.facts), sure),
+                    text=_class_text(len(members), site, loss, fact, sure, bool(fitted.disturbed)),
                 )
             )
             if suspect:
@@ -377,15 +380,16 @@ SURE = 2.0
 """Score of more than half of a class of slow nodes, without which its values are noise."""
 
 
-def _class_text(count: int, total: int, loss: float, fact: str, known: bool, sure: bool) -> str:
-    share = (
-        f"{plural(count, 'node')} of {total} are a class of their own, {percent(loss)} worse than the best"
-    )
+def _class_text(count: int, site: SiteReadings, loss: float, fact: str, sure: bool, disturbed: bool) -> str:
+    nodes = f"{plural(count, 'node')} of {site.count}"
+    share = f"{nodes} are a class of their own, {percent(loss)} worse than the best"
     if fact:
         return f"{share}; they have another {fact}"
-    if known and not sure:
+    if not site.facts:
+        return f"{share}; nothing is known of their hardware, so they are not flagged"
+    if not sure:
         return f"{share}; their values differ too much to say so of each of them"
-    return share if known else f"{share}; nothing is known of their hardware, so they are not flagged"
+    return f"{share}; other programs use the cores, so they are not flagged" if disturbed else share
 
 
 def _half(site: SiteReadings, members: Ints, model: LevelModel, best: int, fact: str) -> list[Suspect]:
@@ -442,6 +446,8 @@ def _missing(fitted: FittedSite) -> list[str]:
     notes = []
     unjudged: dict[str, list[str]] = {}
     for model in fitted.models:
+        if fitted.disturbed and model.quantity.needs_cores:
+            continue
         for node in np.flatnonzero(~np.isfinite(model.own)):
             unjudged.setdefault(fitted.site.nodes[int(node)], []).append(model.name)
     grouped: dict[tuple[str, ...], list[str]] = {}

@@ -19,6 +19,7 @@ Cause = Literal[
     "bios",
     "kernel",
     "neighbour",
+    "limit",
     "link",
     "cable",
     "half",
@@ -33,6 +34,7 @@ TEXTS: dict[Cause, str] = {
     "bios": "another BIOS, or other settings of it",
     "kernel": "another kernel, or other settings of it",
     "neighbour": "something else runs on it part of the time",
+    "limit": "a limit of processor time stops its processes",
     "link": "a slow link to the network",
     "cable": "a bad cable between two switches",
     "half": "one of many nodes that are slow in the same way, with the same hardware",
@@ -61,6 +63,17 @@ FACTS: dict[str, tuple[Cause, tuple[str, ...]]] = {
 """What a fact explains where it differs: the cause, and the quantities in which it shows."""
 
 
+TAKEN: dict[str, tuple[Cause, str]] = {
+    "throttled": (
+        "limit",
+        "the limit of its control group stops its processes, those of others are not stopped",
+    ),
+    "steal": ("neighbour", "the hypervisor takes time of its processors"),
+    "waiting": ("neighbour", "other programs use its cores"),
+}
+"""Quantities of time that something takes from a node: they explain all that is slow beside them."""
+
+
 class NamedCause(msgspec.Struct, frozen=True, kw_only=True):
     """A cause, the quantity that shows it best, and the evidence in a sentence."""
 
@@ -81,6 +94,9 @@ def name_cause(
     the quantities in which it loses more than healthy nodes, the surest first; `facts`: those that differ,
     with the node's value and the usual one.
     """
+    for name, (cause, text) in TAKEN.items():
+        if name in shown:
+            return _named(cause, name, text, losses, shown)
     for fact, (cause, signs) in FACTS.items():
         quantity = next((name for name in signs if name in shown), None)
         if fact in facts and quantity is not None and not ("slow-moments" in shown and cause != "governor"):

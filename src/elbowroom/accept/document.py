@@ -73,9 +73,11 @@ class MissingNode(msgspec.Struct, frozen=True, kw_only=True):
 
 class AcceptanceDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The result of `accept`. `nodes`: how many; `names`: theirs, in the order of their numbers; `nodelist`,
-    `drain`: the suspect nodes folded, and the command that drains them, which is never run; `changes`: what
-    is worse on the whole site than in the baseline; `missing`: nodes that were lost;
-    `switches`: a number for the switch of each node, where they are known.
+    `drain`: the suspect nodes folded, and the commands that drain them, a line for each cause, which are
+    never run; `disturbed`: the share of the time in which threads that compute wait for a core, 0 unless it
+    is too long to judge what needs the cores; `changes`: what is worse on the whole site than in the
+    baseline; `missing`: nodes that were lost; `switches`: a number for the switch of each node, where they
+    are known.
     """
 
     schema: str = "elbowroom/accept"
@@ -88,6 +90,7 @@ class AcceptanceDocument(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     nodelist: str
     drain: str
+    disturbed: float = 0.0
     classes: tuple[NodeClass, ...] = ()
     levels: tuple[SiteLevel, ...] = ()
     changes: tuple[SiteChange, ...] = ()

@@ -11,8 +11,9 @@ import msgspec
 import numpy as np
 
 from elbowroom.accept.journal import SiteLine, readings_of
+from elbowroom.accept.judgement import disturbance
 from elbowroom.accept.losses import as_loss, as_losses, as_share
-from elbowroom.accept.quantities import QUANTITIES, SiteQuantity
+from elbowroom.accept.quantities import QUANTITIES, WAITING, SiteQuantity
 from elbowroom.accept.readings import Floats
 from elbowroom.errors import UsageError
 
@@ -134,7 +135,9 @@ Series = dict[tuple[str, str], tuple[list[datetime.datetime], Floats]]
 
 
 def _relative(rows: Sequence[NodeValue]) -> Series:
-    """By node and quantity: the dates, and the loss against the site's median of that date."""
+    """By node and quantity: the dates, and the loss against the site's median of that date. Runs in which
+    other programs used the cores have no values of what needs them.
+    """
     runs: dict[tuple[datetime.datetime, str], list[NodeValue]] = {}
     for row in rows:
         runs.setdefault((row.date, row.quantity), []).append(row)
@@ -143,6 +146,9 @@ def _relative(rows: Sequence[NodeValue]) -> Series:
         quantity = QUANTITIES.get(name)
         values = np.array([row.value for row in group])
         if quantity is None or (not quantity.additive and (values <= 0).any()):
+            continue
+        waiting = [row.value for row in runs.get((date, WAITING), ())]
+        if quantity.needs_cores and waiting and disturbance(float(np.median(waiting))):
             continue
         losses = as_losses(quantity, values)
         losses -= np.median(losses)

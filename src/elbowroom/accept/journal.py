@@ -16,7 +16,18 @@ from elbowroom.store.journal import Format, Lines
 FILE = "journal.jsonl"
 
 PARTS: dict[str, tuple[str, ...]] = {
-    "alone": ("memory", "memory-latency", "core", "cache", "message-rate", "slow-moments"),
+    "alone": (
+        "memory",
+        "memory-latency",
+        "core",
+        "cache",
+        "message-rate",
+        "slow-moments",
+        "memory-numa",
+        "waiting",
+        "throttled",
+        "steal",
+    ),
     "pairs": (
         "latency",
         "bandwidth",

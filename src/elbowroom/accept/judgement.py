@@ -28,7 +28,7 @@ from elbowroom.accept.losses import (
     quantity_rows,
     spread_of,
 )
-from elbowroom.accept.quantities import SiteQuantity
+from elbowroom.accept.quantities import WAITING, SiteQuantity
 from elbowroom.accept.readings import Floats, Ints, Readings, SiteReadings, row_medians, rows_by, take
 
 ALPHA = 0.01
@@ -38,6 +38,10 @@ SIGNS = 16
 FREEDOM = 4
 """Degrees of freedom of the t tails: latencies and bandwidths of real sites have tails about as heavy."""
 SMALLEST = 1e-300
+DISTURBED = 0.05
+"""Share of the time in which the threads of the median node wait for a core, from which its other quantities
+say more of other programs than of the node. Tolerances begin at 2 %, and kernel threads take less than 1 %.
+"""
 
 
 class NodeLoss(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,13 +82,14 @@ class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
 
 class FittedSite(msgspec.Struct, frozen=True, kw_only=True):
     """The readings of a site with its levels, and the candidates of the screening: (model, node) pairs, and
-    pairs of switches by quantity.
+    pairs of switches by quantity. `disturbed`: as of AcceptanceDocument.
     """
 
     site: SiteReadings
     models: tuple[LevelModel, ...]
     nodes: tuple[tuple[int, int], ...]
     paths: Mapping[str, tuple[tuple[int, int], ...]]
+    disturbed: float = 0.0
 
     @property
     def suspicion(self) -> Suspicion:
@@ -97,22 +102,33 @@ class FittedSite(msgspec.Struct, frozen=True, kw_only=True):
 
 def fit_site(site: SiteReadings, alpha: float = ALPHA) -> FittedSite:
     """The levels of a site, and what is suspected by its first rounds. Pairs of switches that are suspected
-    say nothing of their nodes: the levels are those of the others.
+    say nothing of their nodes: the levels are those of the others. On a disturbed site, quantities that need
+    the cores have a level, and no node is judged by them.
     """
     models = fit_levels(site, alpha / 2)
+    waiting = next((one.values for one in site.readings if one.quantity.name == WAITING), np.zeros(1))
+    disturbed = disturbance(float(np.median(waiting)))
     paths: dict[str, tuple[tuple[int, int], ...]] = {}
     for model in models:
-        if model.way == "sent" and site.switches is not None:
+        judged = not (disturbed and model.quantity.needs_cores)
+        if model.way == "sent" and site.switches is not None and judged:
             paths[model.quantity.name] = _slow_switch_pairs(site, model)
     bad = {path for slow in paths.values() for path in slow}
     if bad:
         models = fit_levels(without_paths(site, bad), alpha / 2)
+    if disturbed:
+        models = [model.not_judged() if model.quantity.needs_cores else model for model in models]
     nodes = [
         (number, int(node))
         for number, model in enumerate(models)
         for node in np.flatnonzero(np.nan_to_num(model.own) > model.tolerance)
     ]
-    return FittedSite(site=site, models=tuple(models), nodes=tuple(nodes), paths=paths)
+    return FittedSite(site=site, models=tuple(models), nodes=tuple(nodes), paths=paths, disturbed=disturbed)
+
+
+def disturbance(waiting: float) -> float:
+    """The share of the time in which threads wait for a core, if it is beyond DISTURBED, else 0."""
+    return waiting if waiting > DISTURBED else 0.0
 
 
 def without_paths(site: SiteReadings, paths: Collection[tuple[int, int]]) -> SiteReadings:

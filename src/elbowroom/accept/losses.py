@@ -63,6 +63,12 @@ class LevelModel(msgspec.Struct, frozen=True, kw_only=True):
         """`bandwidth sent`."""
         return f"{self.quantity.name} {self.way}".rstrip()
 
+    def not_judged(self) -> LevelModel:
+        """The same level without classes, and without what each node loses."""
+        nothing = np.full(len(self.own), np.nan)
+        labels = np.zeros_like(self.labels)
+        return msgspec.structs.replace(self, labels=labels, centres=np.array([np.nan]), own=nothing)
+
 
 def as_losses(quantity: SiteQuantity, values: Floats) -> Floats:
     """Logarithms of values, or shares of time, with the sign that makes worse ones larger; shape as given."""

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 from scipy.special import bdtrc
 
-from elbowroom.accept.acceptance import SUSPECTS
+from elbowroom.accept.acceptance import NOISY, SUSPECTS
 from elbowroom.accept.allocation import AllocationRequest
 from elbowroom.accept.causes import cause_text, name_cause
 from elbowroom.accept.document import AcceptanceDocument, SiteLevel, Suspect
+from elbowroom.accept.draining import drain
 from elbowroom.accept.journal import PARTS
-from elbowroom.accept.judgement import ALPHA, SIGNS, holm, score_of
+from elbowroom.accept.judgement import ALPHA, SIGNS, disturbance, holm, score_of
 from elbowroom.accept.losses import as_loss, as_losses, as_share
 from elbowroom.accept.node_jobs import NodeJobs, NodeLaunch
-from elbowroom.accept.quantities import QUANTITIES
+from elbowroom.accept.quantities import QUANTITIES, WAITING
 from elbowroom.accept.readings import Floats
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.quantities import percent
@@ -81,30 +82,46 @@ def judge_node(
         for at, quantity in enumerate(PARTS["alone"])
     }
     known = {quantity: values for quantity, values in columns.items() if values.size}
-    suspects = () if baseline is None else tuple(_suspects(name, known, baseline))
+    disturbed = disturbance(float(np.median(known[WAITING]))) if WAITING in known else 0.0
+    judged = {one: values for one, values in known.items() if not (disturbed and QUANTITIES[one].needs_cores)}
+    suspects = () if baseline is None else tuple(_suspects(name, judged, baseline))
     levels = tuple(_levels(known, baseline))
     missing = [quantity for quantity in columns if quantity not in known]
     against = "" if baseline is None else f" against {baseline.site}"
-    losses = f": it loses {percent(suspects[0].loss)} of {suspects[0].quantity}" if suspects else ""
+    verdict, why = _answer(name, suspects, disturbed)
+    if not suspects and baseline is None:
+        why = "Nothing was compared: give --baseline site.json."
+    elif not suspects and not disturbed:
+        why = f"{len(known)} quantities were compared with the medians of {len(baseline.names)} nodes."
     return AcceptanceDocument(
         site=f"node {name}{against}",
-        verdict=f"{name} is {'a suspect' if suspects else 'no suspect'}{losses}.",
-        why=f"Cause: {cause_text(suspects[0].cause)}; {suspects[0].evidence}."
-        if suspects
-        else "Nothing was compared: give --baseline site.json."
-        if baseline is None
-        else f"{len(known)} quantities were compared with the medians of {len(baseline.names)} nodes.",
+        verdict=verdict,
+        why=why,
         nodes=1,
         suspects=suspects,
-        exit_code=SUSPECTS if suspects else 0,
+        exit_code=SUSPECTS if suspects else NOISY if disturbed else 0,
         nodelist=name if suspects else "",
-        drain=f'scontrol update NodeName={name} State=DRAIN Reason="elbowroom: {suspects[0].cause}"'
-        if suspects
-        else "",
+        drain=drain(suspects, 1).commands,
+        disturbed=disturbed,
         levels=levels,
         notes=(f"n/a: {', '.join(missing)}",) if missing else (),
         names=(name,),
     )
+
+
+def _answer(name: str, suspects: Sequence[Suspect], disturbed: float) -> tuple[str, str]:
+    """The verdict and the reason, of a node that was compared with its site."""
+    if suspects:
+        one = suspects[0]
+        verdict = f"{name} is a suspect: it loses {percent(one.loss)} of {one.quantity}."
+        return verdict, f"Cause: {cause_text(one.cause)}; {one.evidence}."
+    if disturbed:
+        wait = percent(disturbed, digits=0)
+        return (
+            f"{name} cannot be judged: other programs use its cores.",
+            f"Threads that compute wait for a core {wait} of the time.",
+        )
+    return f"{name} is no suspect.", ""
 
 
 def _suspects(name: str, known: dict[str, Floats], baseline: AcceptanceDocument) -> Iterator[Suspect]:

@@ -8,6 +8,7 @@ import msgspec
 class SiteQuantity(msgspec.Struct, frozen=True, kw_only=True):
     """A quantity of nodes, or `between` pairs of them. `tolerance`: the share by which a healthy node may be
     worse than its class. An `additive` one is a share of the time, 0 at best; its tolerance is in points.
+    `needs_cores`: other programs on the cores of the node change it. `absent`: where no node has a value.
     """
 
     name: str
@@ -17,7 +18,12 @@ class SiteQuantity(msgspec.Struct, frozen=True, kw_only=True):
     more_is_better: bool = True
     between: bool = False
     additive: bool = False
+    needs_cores: bool = True
+    absent: str = ""
 
+
+WAITING = "waiting"
+"""The quantity that shows other programs on the cores."""
 
 QUANTITIES = {
     one.name: one
@@ -47,6 +53,41 @@ QUANTITIES = {
             additive=True,
         ),
         SiteQuantity(
+            name="memory-numa",
+            unit="MB/s",
+            what="TRIAD of the NUMA node with the lowest rate",
+            tolerance=0.03,
+            absent="each node has one NUMA node",
+        ),
+        SiteQuantity(
+            name=WAITING,
+            unit="share",
+            what="share of the time in which threads that compute wait for a core",
+            tolerance=0.04,
+            more_is_better=False,
+            additive=True,
+            absent="all nodes have a limit of processor time",
+        ),
+        SiteQuantity(
+            name="throttled",
+            unit="share",
+            what="share of the periods in which the limit of the control group stops processes",
+            tolerance=0.04,
+            more_is_better=False,
+            additive=True,
+            needs_cores=False,
+        ),
+        SiteQuantity(
+            name="steal",
+            unit="share",
+            what="share of the time of the processors that the hypervisor takes",
+            tolerance=0.04,
+            more_is_better=False,
+            additive=True,
+            needs_cores=False,
+            absent="/proc/stat has no steal",
+        ),
+        SiteQuantity(
             name="memory-beside", unit="MB/s", what="TRIAD beside messages of all nodes", tolerance=0.03
         ),
         SiteQuantity(
@@ -58,7 +99,12 @@ QUANTITIES = {
             between=True,
         ),
         SiteQuantity(
-            name="bandwidth", unit="MB/s", what="bandwidth of large messages", tolerance=0.02, between=True
+            name="bandwidth",
+            unit="MB/s",
+            what="bandwidth of large messages",
+            tolerance=0.02,
+            between=True,
+            needs_cores=False,
         ),
         SiteQuantity(
             name="bandwidth-both",
@@ -66,6 +112,7 @@ QUANTITIES = {
             what="bandwidth of each way while both are used",
             tolerance=0.03,
             between=True,
+            needs_cores=False,
         ),
         SiteQuantity(
             name="latency-beside",
@@ -89,6 +136,7 @@ QUANTITIES = {
             what="the same beside TRIAD on all other cores",
             tolerance=0.03,
             between=True,
+            needs_cores=False,
         ),
     )
 }

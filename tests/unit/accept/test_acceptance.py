@@ -212,3 +212,21 @@ def test_every_format_holds_the_suspects() -> None:
     assert page.count('class="suspect"') == 1
     assert page.count('class="healthy"') == 39
     assert "State=DRAIN" in page
+
+
+def test_each_cause_has_a_command_and_one_of_too_many_nodes_has_none() -> None:
+    document = examined(40, "link:5", "governor:9")
+    assert document.drain.splitlines() == [
+        'scontrol update NodeName=n9 State=DRAIN Reason="elbowroom: governor"',
+        'scontrol update NodeName=n5 State=DRAIN Reason="elbowroom: link"',
+    ]
+    half = examined(100, "half:80:6%", "governor:3")
+    assert half.drain == 'scontrol update NodeName=n3 State=DRAIN Reason="elbowroom: governor"'
+    assert any(note.startswith("No command drains the 50 nodes of the cause 'half'") for note in half.notes)
+
+
+def test_lost_nodes_beyond_a_quarter_of_a_site_are_not_drained() -> None:
+    lost = {f"n{number}": "it started no program" for number in range(20)}
+    document = with_missing(examined(40, "link:35"), lost, [])
+    assert document.drain == 'scontrol update NodeName=n35 State=DRAIN Reason="elbowroom: link"'
+    assert any("20 nodes of the cause 'not reachable'" in note for note in document.notes)

@@ -185,3 +185,37 @@ def test_switches_that_are_known_are_visited_and_features_are_kinds_of_their_own
     site, _ = measured(tmp_path, AnsweringNodes(slow), plan)
     document = examine(site, name="twelve")
     assert document.suspects == ()
+
+
+def test_nodes_whose_cores_others_use_are_not_judged_by_their_cores(tmp_path: Path) -> None:
+    busy = {f"n{number}": {"waiting": 0.3 + 0.05 * number} for number in range(8)}
+    slow = {f"n{number}": {"memory": 0.4, "core": 0.3, "late": 0.3} for number in range(5)}
+    nodes = AnsweringNodes({name: {**busy[name], **slow.get(name, {})} for name in busy})
+    site, _ = measured(tmp_path, nodes, SitePlan(nodes=names(8)))
+    document = examine(site, name="eight")
+    assert (document.suspects, document.drain, document.exit_code) == ((), "", 3)
+    assert document.disturbed == pytest.approx(0.476, abs=0.001)
+    assert any(note.startswith("Other programs use the cores") for note in document.notes)
+
+
+def test_a_slow_link_is_found_beside_other_programs_on_all_cores(tmp_path: Path) -> None:
+    busy = {f"n{number}": {"waiting": 0.8, "memory": 0.1 * number} for number in range(8)}
+    site, _ = measured(
+        tmp_path, AnsweringNodes({**busy, "n5": {**busy["n5"], **LINK}}), SitePlan(nodes=names(8))
+    )
+    document = examine(site, name="eight")
+    assert [(one.name, one.cause) for one in document.suspects] == [("n5", "link")]
+
+
+def test_a_node_that_its_limit_stops_is_found_beside_other_programs(tmp_path: Path) -> None:
+    busy = {f"n{number}": {"waiting": 0.8} for number in range(8)}
+    site, _ = measured(tmp_path, AnsweringNodes({**busy, "n2": {"throttled": 0.9}}), SitePlan(nodes=names(8)))
+    [one] = examine(site, name="eight").suspects
+    assert (one.name, one.quantity, one.cause) == ("n2", "throttled", "limit")
+
+
+def test_other_programs_on_one_node_are_the_cause_of_all_that_is_slow_there(tmp_path: Path) -> None:
+    nodes = AnsweringNodes({"n4": {"waiting": 0.5, "memory": 0.5, "core": 0.5, **LINK}})
+    site, _ = measured(tmp_path, nodes, SitePlan(nodes=names(12)))
+    [one] = examine(site, name="twelve").suspects
+    assert (one.name, one.quantity, one.cause) == ("n4", "waiting", "neighbour")

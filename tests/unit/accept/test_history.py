@@ -16,6 +16,7 @@ from elbowroom.accept.history import (
     read_history,
     write_values,
 )
+from elbowroom.accept.quantities import QUANTITIES
 from elbowroom.errors import UsageError
 from measured_nodes import AnsweringNodes, measured
 
@@ -73,7 +74,7 @@ def test_each_run_leaves_a_row_of_each_node_and_quantity(tmp_path: Path) -> None
     site.measure()
     write_values(tmp_path / "run" / "nodes.parquet", journal.lines, nodes, site.names)
     rows = read_history(tmp_path)
-    assert len({(row.node, row.quantity) for row in rows}) == len(rows) == 4 * 13
+    assert len({(row.node, row.quantity) for row in rows}) == len(rows) == 4 * len(QUANTITIES)
     document = history_of(tmp_path, "n2")
     assert (document.nodes, document.runs, document.changes) == (4, 1, ())
     assert {row.node for row in document.rows} == {"n2"}
@@ -85,3 +86,12 @@ def test_a_folder_without_runs_another_table_and_an_unknown_node_are_refused(tmp
     (tmp_path / "nodes.parquet").write_bytes(b"no table")
     with pytest.raises(UsageError, match="is not a table of nodes"):
         read_history(tmp_path)
+
+
+def test_runs_in_which_other_programs_used_the_cores_show_no_change() -> None:
+    rows = changed(history(16, 24), "n5", 12, 0.9)
+    disturbed = [
+        NodeValue(date=date, node="n0", quantity="waiting", unit="share", value=0.4, values=10)
+        for date in {row.date for row in rows}
+    ]
+    assert changes_of(rows + disturbed) == []

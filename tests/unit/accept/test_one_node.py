@@ -9,8 +9,9 @@ from elbowroom.accept.acceptance import examine
 from elbowroom.accept.document import AcceptanceDocument
 from elbowroom.accept.journal import PARTS
 from elbowroom.accept.one_node import ROUNDS, judge_node
-from elbowroom.accept.virtual_site import LEVELS, VirtualSite
+from elbowroom.accept.virtual_site import VirtualSite
 from elbowroom.errors import UsageError
+from measured_nodes import USUAL
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +23,7 @@ def rows(seed: int = 1, **factors: float) -> list[list[float | None]]:
     random = np.random.default_rng(seed)
     return [
         [
-            LEVELS[name].usual
-            * factors.get(name.replace("-", "_"), 1.0)
-            * float(np.exp(random.normal(0.0, 0.005)))
+            USUAL[name] * factors.get(name.replace("-", "_"), 1.0) * float(np.exp(random.normal(0.0, 0.005)))
             for name in PARTS["alone"]
         ]
         for _ in range(ROUNDS)
