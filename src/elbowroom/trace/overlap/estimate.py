@@ -180,7 +180,7 @@ class _WeightedFit:
         self.row = np.full(len(table), NONE)
         self.row[covered] = dense(self.kernel[covered], table.other[covered])
         self.log = np.zeros(int(self.row.max()) + 1)
-        self.state = windows.share(np.zeros(int(windows.step.max()) + 1), self.usual)
+        self.state = next(windows.shares(np.zeros((1, int(windows.step.max()) + 1)), self.usual))
         self._one(weights(self.logs, self.kernel, self.levels, tick))
         # Again without the effect: what is covered must not weigh less.
         self._one(weights(self.alone(), self.kernel, self.levels, tick))
@@ -196,10 +196,6 @@ class _WeightedFit:
         """By how much the instrument differs where levels are alike, a part of itself."""
         apart = np.abs(self.levels.residual(self.state, self.usual))
         return dot(self.usual, apart) / max(dot(self.usual, self.state), 1e-12)
-
-    def instrument_of(self, share: Floats) -> Floats:
-        """The instrument where communication covers a `share` of the usual durations."""
-        return share if self.instrument == "schedule" else (share > 0).astype(float)
 
     def others(self) -> Ints:
         """The kind of each row."""
@@ -353,31 +349,36 @@ class _Arrangements:
 
 
 class _Circle:
-    """The share of the usual durations that communication covers at each of its `shifts`; kept where memory
-    allows.
-    """
+    """Both instruments at each of the `shifts`, without the levels; kept where memory allows."""
 
     def __init__(self, fit: _WeightedFit, windows: Windows, shifts: Floats) -> None:
         self._usual, self._windows, self._shifts = fit.usual, windows, shifts
-        self._kept: list[npt.NDArray[np.float32]] = []
+        self._without = fit.levels.remover(fit.usual)
+        self._kept: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]] = []
 
-    def __iter__(self) -> Iterator[Floats]:
-        for number, shift in enumerate(self._shifts):
-            if number < len(self._kept):
-                yield self._kept[number].astype(float)
-                continue
-            one = self._windows.share(shift, self._usual)
-            if one.nbytes // 2 * len(self._shifts) <= KEPT:
-                self._kept.append(one.astype(np.float32))
-            yield one
+    def both(self) -> Iterator[tuple[Floats, Floats]]:
+        """The share of the usual durations that communication covers, and whether it covers any."""
+        if len(self._kept) == len(self._shifts):
+            yield from ((share.astype(float), some.astype(float)) for share, some in self._kept)
+            return
+        keep = len(self._usual) * len(self._shifts) * 8 <= KEPT
+        for one in self._windows.shares(self._shifts, self._usual):
+            share, some = self._without(one), self._without((one > 0).astype(float))
+            if keep:
+                self._kept.append((share.astype(np.float32), some.astype(np.float32)))
+            yield share, some
+
+    def of(self, instrument: Instrument) -> Iterator[Floats]:
+        """One of them."""
+        return (share if instrument == "schedule" else some for share, some in self.both())
 
 
-def _arrange(fit: _WeightedFit, circle: Iterable[Floats], multiplier: Floats) -> _Arrangements:
+def _arrange(fit: _WeightedFit, circle: _Circle, multiplier: Floats) -> _Arrangements:
     """The sums of all arrangements; `multiplier`: of each instance's weight."""
-    return _sums(fit, (fit.instrument_of(one) for one in circle), multiplier)
+    return _sums(fit, circle.of(fit.instrument), multiplier)
 
 
-def _linear(fit: _WeightedFit, circle: Iterable[Floats]) -> bool:
+def _linear(fit: _WeightedFit, circle: _Circle) -> bool:
     """Whether what is lost follows the covered share: then the estimate is the same if instances compare that
     are covered at all. The difference of both instruments has no sum with the dose.
     """
@@ -386,7 +387,7 @@ def _linear(fit: _WeightedFit, circle: Iterable[Floats]) -> bool:
     if share <= 0:
         return True
     part = dot(dose, (fit.state > 0).astype(float)) / share
-    arranged = _sums(fit, ((one > 0) - part * one for one in circle), np.ones(len(fit.state)))
+    arranged = _sums(fit, (some - part * share for share, some in circle.both()), np.ones(len(fit.state)))
     sizes = arranged.student(np.zeros(1))[:, 0]
     return bool(min((sizes[1:] >= sizes[0]).sum(), (sizes[1:] <= sizes[0]).sum()) >= NONLINEAR)
 
@@ -394,15 +395,11 @@ def _linear(fit: _WeightedFit, circle: Iterable[Floats]) -> bool:
 def _sums(fit: _WeightedFit, states: Iterable[Floats], multiplier: Floats) -> _Arrangements:
     """The sums of the instrument's `states`, one of each arrangement."""
     rest, dose = (fit.levels.residual(one, fit.usual) for one in fit.longer())
-    sums, squares = (rest, dose), (rest * rest, rest * dose, dose * dose)
-    weight, without = fit.usual * multiplier, fit.levels.remover(fit.usual)
-    sums_of_shifts = []
-    for one in states:
-        state = weight * without(one)
-        row = [dot(state, one) for one in sums]
-        state *= state
-        sums_of_shifts.append(row + [dot(state, one) for one in squares])
-    return _Arrangements(*np.array(sums_of_shifts).T)
+    weight = fit.usual * multiplier
+    sums = np.stack([weight * rest, weight * dose])
+    squares = np.stack([sums[0] ** 2, sums[0] * sums[1], sums[1] ** 2])
+    of_shifts = [[*np.einsum("ij,j", sums, one), *np.einsum("ij,j", squares, one * one)] for one in states]
+    return _Arrangements(*np.array(of_shifts).T)
 
 
 def _refined(
@@ -449,12 +446,12 @@ def _confounder(
         gain = -np.where(fit.row == NONE, 0.0, fit.table.shared * fit.log[np.maximum(fit.row, 0)])
         return "faster", _largest(fit, gain)
     around = windows.around()
-    circle = _Circle(fit, around, shifts)
-    near = fit.instrument_of(next(iter(circle)))
+    near = next(around.shares(shifts[:1], fit.usual))
+    near = near if fit.instrument == "schedule" else (near > 0).astype(float)
     state = fit.usual * without(near)
     placebo = dot(state, longer) / max(dot(state, near), 1e-12)
     if abs(placebo) > max(A_THIRD * abs(total), LEAST_PLACEBO):
-        arranged = _arrange(fit, circle, np.ones(len(fit.weight)))
+        arranged = _arrange(fit, _Circle(fit, around, shifts), np.ones(len(fit.weight)))
         sizes = arranged.student(np.zeros(1))[:, 0]
         if not (sizes[1:] * np.sign(sizes[0]) >= abs(sizes[0])).any():
             return "near", _largest(fit, math.copysign(1.0, placebo) * state * longer)

@@ -6,7 +6,7 @@ A reader of any format may deliver it: numpy columns, or Arrow columns without c
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,24 +154,31 @@ class Windows:
     step: Ints
     active: Spans
 
-    def share(self, shift: Floats, usual: Floats) -> Floats:
-        """The part of its `usual` duration (ns) from its begin that the other side would cover, if its
-        activity were `shift` (of each step, a part of its length) later, circularly.
+    def shares(self, shifts: Floats, usual: Floats) -> Iterator[Floats]:
+        """Of each arrangement: the part of its `usual` duration (ns) from its begin that the other side would
+        cover, if its activity were later by `shifts` (shape: arrangements, steps; parts of a step's length),
+        circularly.
         """
-        at = self._at(shift)
-        first, length = self.first[self.cell], self.length[self.cell]
-        lasts = np.minimum(usual.astype(np.int64), length)
-        end = at + lasts
-        over = np.maximum(end - (first + length), 0)
-        covered = self.active.covered(at, end - over)
-        wraps = np.flatnonzero(over)
-        covered[wraps] += self.active.covered(first[wraps], first[wraps] + over[wraps])
-        return covered / np.maximum(lasts, 1)
-
-    def _at(self, shift: Floats) -> Ints:
-        length = self.length[self.cell]
-        moved = self.since - (shift[self.step] * self.length).astype(np.int64)[self.cell]
-        return self.first[self.cell] + moved % length
+        length = self.length[self.cell].astype(float)
+        lasts = np.minimum(np.floor(usual), length)
+        # Twice each cell, so that what goes on at its begin is there behind its end as well.
+        spans = _cut(self.active, self.first)
+        cell = np.searchsorted(self.first, spans[0], side="right") - 1
+        begin, end = (
+            np.sort(np.concatenate([one + self.first[cell], one + (self.first + self.length)[cell]]))
+            for one in spans
+        )
+        before = np.cumsum(end - begin)
+        knots = np.stack([begin, end], axis=1).ravel().astype(float)
+        active = np.stack([before - (end - begin), before], axis=1).ravel().astype(float)
+        if not len(knots):
+            knots, active = np.zeros((2, 1))
+        first = 2.0 * self.first[self.cell]
+        for shift in shifts:
+            moved = self.since - np.floor(shift[self.step] * self.length)[self.cell]
+            at = first + np.where(moved < 0, moved + length, moved)
+            covered: Floats = np.interp(at + lasts, knots, active) - np.interp(at, knots, active)
+            yield covered / np.maximum(lasts, 1)
 
     def episodes(self) -> Floats:
         """How many times of activity each cell has, if they were equally long."""

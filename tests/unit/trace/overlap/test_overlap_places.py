@@ -192,7 +192,7 @@ def test_communication_that_moves_by_the_whole_step_covers_what_it_covered() -> 
     made, active = table(np.full((3, 8), 1e6), np.random.default_rng(1).random((3, 8)) < 0.5)
     windows = windows_of(made, active)
     for shift in (0.0, 1.0):
-        share = windows.share(np.full(3, shift), made.own)
+        share = next(windows.shares(np.full((1, 3), shift), made.own))
         assert share == pytest.approx(made.at_begin.astype(float), abs=1e-4)
 
 
