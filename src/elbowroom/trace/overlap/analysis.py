@@ -25,7 +25,7 @@ from elbowroom.trace.overlap.document import (
     TraceOverlap,
 )
 from elbowroom.trace.overlap.estimate import SlowdownEffect, estimate
-from elbowroom.trace.overlap.events import NONE, Events, Ints
+from elbowroom.trace.overlap.events import NONE, Events, Flags, Ints
 from elbowroom.trace.overlap.exposure import Exposure, SideSlices, exposure, of_side
 from elbowroom.trace.overlap.gaps import with_gaps
 from elbowroom.trace.overlap.instances import Instances, distinct, instances_of
@@ -81,13 +81,82 @@ def analyse(
     patterns: Patterns | None = None,
     *,
     between_calls: bool = False,
-    compared: bool = True,
 ) -> TraceOverlap:
     """The overlap of a trace. `between_calls`: time between two communications of a thread is computation.
-    Not `compared`: a part of a long trace of which only times and the bound are wanted.
 
-    UsageError where the trace has no communication or no computation; a part may have one side only.
+    UsageError where the trace has no communication or no computation.
     """
+    return sides_of(events, files, patterns, between_calls=between_calls).document(files, compared=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """What computes and what communicates in a trace, or in a part of a long one, and when both do. `steps`:
+    the events that are steps.
+    """
+
+    events: Events
+    recognised: Recognised
+    steps: Flags
+    counts: _Counts
+    computing: SideSlices
+    communicating: SideSlices
+    comp: Exposure
+    comm: Exposure
+    times: _SideTimes
+
+    def document(self, files: Sequence[str], *, compared: bool) -> TraceOverlap:
+        """The answer; not `compared`: times and the bound only, also of a part that has one side only.
+        UsageError where what is to be compared lacks a side.
+        """
+        events, comp, comm, times = self.events, self.comp, self.comm, self.times
+        computing, communicating = self.computing.active, self.communicating.active
+        if compared:
+            _check_sides(events, self.recognised, self.counts, self.computing, self.communicating, files)
+        steps = find_steps(events, self.steps)
+        if not steps.count and compared:
+            steps = repeated_steps(events, comp)
+            if steps.count:
+                events = dataclasses.replace(events, notes=(*events.notes, REPEATED.format(steps.count)))
+        places, comm_places = (find_places(events, one, steps) for one in (comp, comm))
+        own = np.arange(len(events.classes))
+        effect_of = _compared if compared else _not_compared
+        operations = operations_of(comp.kinds, channels_of(events, comm))
+        comp_effect, cost = _measured(
+            events, comp, own, times, computing,
+            effect_of(events, comp, places, own, communicating, steps.count, operations),
+        )  # fmt: skip
+        if comp_effect.copies:
+            events = dataclasses.replace(events, notes=(*events.notes, COPIES.format(comp_effect.copies)))
+        most = most_of(events, comp, places.place, computing, times.ranks)
+        names = _numbers_of_names(events)
+        any_kind = dataclasses.replace(comm, main=np.where(comm.main == NONE, NONE, 0))
+        comm_effect, comm_cost = _measured(
+            events, any_kind, names, times, communicating,
+            effect_of(events, any_kind, comm_places, names, computing, steps.count),
+        )  # fmt: skip
+        known = _HidingCosts(
+            comp=cost,
+            comm=None if comm_cost is None else comm_cost.cost,
+            most=most,
+            skew=skew_of(events, self.recognised, comm, comm_places),
+        )
+        classes = computation_classes(events, comp, comp_effect, operations)
+        kinds = communication_kinds(events, comm, names, comm_effect, len(times.ranks))
+        answer = _answer(events, comp_effect, known, times, operations)
+        counted = steps.count or None
+        document = _document(events, files, self.counts, times, known, answer, classes, kinds, counted)
+        return msgspec.structs.replace(
+            document,
+            settings=settings_of(events, comm, answer),
+            median_step=median_step_of(events, comp, places, computing, communicating),
+        )
+
+
+def sides_of(
+    events: Events, files: Sequence[str], patterns: Patterns | None = None, *, between_calls: bool = False
+) -> Sides:
+    """The sides of a trace. UsageError where it has no events with a duration."""
     if not len(events):
         why = f" ({events.doubts[0]})" if events.doubts else ""
         raise UsageError(
@@ -104,48 +173,16 @@ def analyse(
     computing, communicating, waiting = (
         of_side(events, recognised.side, cut, side) for side in (COMPUTATION, COMMUNICATION, WAITING)
     )
-    counts = _Counts(*count(events, recognised, cut))
-    if compared:
-        _check_sides(events, recognised, counts, computing, communicating, files)
-    comp = exposure(events, computing, communicating)
-    comm = exposure(events, communicating, computing)
-    steps = find_steps(events, steps_of(events, patterns) & events.counts)
-    if not steps.count and compared:
-        steps = repeated_steps(events, comp)
-        if steps.count:
-            events = dataclasses.replace(events, notes=(*events.notes, REPEATED.format(steps.count)))
-    places, comm_places = (find_places(events, one, steps) for one in (comp, comm))
-    times = _times(computing, communicating, waiting)
-    own = np.arange(len(events.classes))
-    effect_of = _compared if compared else _not_compared
-    operations = operations_of(comp.kinds, channels_of(events, comm))
-    comp_effect, cost = _measured(
-        events, comp, own, times, computing.active,
-        effect_of(events, comp, places, own, communicating.active, steps.count, operations),
-    )  # fmt: skip
-    if comp_effect.copies:
-        events = dataclasses.replace(events, notes=(*events.notes, COPIES.format(comp_effect.copies)))
-    most = most_of(events, comp, places.place, computing.active, times.ranks)
-    names = _numbers_of_names(events)
-    any_kind = dataclasses.replace(comm, main=np.where(comm.main == NONE, NONE, 0))
-    comm_effect, comm_cost = _measured(
-        events, any_kind, names, times, communicating.active,
-        effect_of(events, any_kind, comm_places, names, computing.active, steps.count),
-    )  # fmt: skip
-    known = _HidingCosts(
-        comp=cost,
-        comm=None if comm_cost is None else comm_cost.cost,
-        most=most,
-        skew=skew_of(events, recognised, comm, comm_places),
-    )
-    classes = computation_classes(events, comp, comp_effect, operations)
-    kinds = communication_kinds(events, comm, names, comm_effect, len(times.ranks))
-    answer = _answer(events, comp_effect, known, times, operations)
-    document = _document(events, files, counts, times, known, answer, classes, kinds, steps.count or None)
-    return msgspec.structs.replace(
-        document,
-        settings=settings_of(events, comm, answer),
-        median_step=median_step_of(events, comp, places, computing.active, communicating.active),
+    return Sides(
+        events=events,
+        recognised=recognised,
+        steps=steps_of(events, patterns) & events.counts,
+        counts=_Counts(*count(events, recognised, cut)),
+        computing=computing,
+        communicating=communicating,
+        comp=exposure(events, computing, communicating),
+        comm=exposure(events, communicating, computing),
+        times=_times(computing, communicating, waiting),
     )
 
 
@@ -340,13 +377,11 @@ def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices
     hidden = span = either = 0
     for rank in ranks:
         sides = [side[rank] for side in (comp, comm, waits) if rank in side]
-        every = union(
-            np.concatenate([one.start for one in sides]), np.concatenate([one.end for one in sides])
-        )
         alone = comp.get(rank, union(none, none))
-        hidden += int(alone.covered(comm[rank].start, comm[rank].end).sum()) if rank in comm else 0
-        span += int(every.end[-1] - every.start[0])
-        either += every.total
+        both = int(alone.covered(comm[rank].start, comm[rank].end).sum()) if rank in comm else 0
+        hidden += both
+        span += int(max(one.end[-1] for one in sides) - min(one.start[0] for one in sides))
+        either += sum(one.total for one in sides) - both if rank not in waits else _total(sides)
     count = max(len(ranks), 1)
     total = sum(spans.total for spans in comp.values())
     return _SideTimes(
@@ -356,6 +391,11 @@ def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices
         comm=(either - total + hidden) / count,
         hidden=hidden / count,
     )
+
+
+def _total(sides: Sequence[Spans]) -> int:
+    """How long any is active, ns."""
+    return union(np.concatenate([one.start for one in sides]), np.concatenate([one.end for one in sides])).total
 
 
 @dataclass(frozen=True, kw_only=True)

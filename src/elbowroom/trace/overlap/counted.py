@@ -8,7 +8,7 @@ import numpy as np
 
 from elbowroom.trace.overlap.document import Counted, LeftOut
 from elbowroom.trace.overlap.events import Events, Flags, Floats
-from elbowroom.trace.overlap.recognition import KINDS, OTHER, WAITING, Recognised
+from elbowroom.trace.overlap.recognition import COMMUNICATION, KINDS, OTHER, WAITING, Recognised
 from elbowroom.trace.overlap.slices import Slices
 from elbowroom.trace.overlap.verdict import duration
 
@@ -32,46 +32,50 @@ def count(
     """The operations of each kind and their time without what is nested in them, in all. An operation inside
     another one of a kind of communication on its thread is not counted again.
     """
+    # Of each kind and class: its number is that of the kind times all classes, and that of the class.
+    classes = len(events.classes)
+    pair = recognised.kind * np.int32(classes) + events.kind
+    size = len(KINDS) * classes
+    time = np.bincount(pair[cut.owner], cut.end - cut.start, size).reshape(-1, classes)
+    there = np.bincount(pair, minlength=size).reshape(-1, classes) > 0
     counts = events.counts
-    own: Floats = np.bincount(cut.owner, (cut.end - cut.start).astype(float), len(events)).astype(np.float64)
+    nested = _nested(events, recognised)
+    all_, outer = (
+        np.bincount(recognised.kind[chosen], minlength=len(KINDS)) for chosen in (counts, counts & ~nested)
+    )
     counted, left = [], []
-    for name, side in KINDS.items():
-        chosen = recognised.of_kind(name)
-        if not chosen.any():
+    for number, (name, side) in enumerate(KINDS.items()):
+        if not there[number].any():
             continue
-        seconds = float(own[chosen].sum()) / NS
+        seconds = float(time[number].sum()) / NS
         if side in (OTHER, WAITING):
-            left.append(
-                LeftOut(kind=name, operations=int((chosen & counts).sum()), seconds=seconds,
-                        names=_names(events, chosen, own, categories=name == "unknown"))
-            )  # fmt: skip
+            names = _names(events, there[number], time[number], categories=name == "unknown")
+            left.append(LeftOut(kind=name, operations=int(all_[number]), seconds=seconds, names=names))
         else:
-            outer = chosen if name == "computation" else _outermost(events, recognised, chosen)
-            counted.append(Counted(kind=name, operations=int((outer & counts).sum()), seconds=seconds))
+            operations = (outer if side == COMMUNICATION else all_)[number]
+            counted.append(Counted(kind=name, operations=int(operations), seconds=seconds))
     return tuple(counted), tuple(left)
 
 
-def _outermost(events: Events, recognised: Recognised, chosen: Flags) -> Flags:
-    """The chosen events that are inside no other event of the same side on a thread."""
+def _nested(events: Events, recognised: Recognised) -> Flags:
+    """The communications that are inside another one on a thread."""
     host = np.array([not lane.device for lane in events.lanes], dtype=bool)[events.lane]
-    same = np.flatnonzero(host & (recognised.side == recognised.side[np.argmax(chosen)]))
+    same = np.flatnonzero(host & (recognised.side == COMMUNICATION))
+    result = np.zeros(len(events), dtype=bool)
     if not len(same):
-        return chosen
+        return result
     order = events.in_order(same)
     lane, start = events.lane[order], events.start[order]
     end = start + events.duration[order]
     apart = lane.astype(np.int64) * (int(end.max()) - int(start.min()) + 1)
     reach = np.maximum.accumulate(end + apart)
     inside = np.concatenate([[False], end[1:] + apart[1:] <= reach[:-1]])
-    result = chosen.copy()
-    result[order[inside]] = False
+    result[order[inside]] = True
     return result
 
 
-def _names(events: Events, chosen: Flags, own: Floats, *, categories: bool) -> tuple[str, ...]:
-    """The names with most time; of unknown categories the categories."""
-    time = np.bincount(events.kind[chosen], weights=own[chosen], minlength=len(events.classes))
-    there = np.bincount(events.kind[chosen], minlength=len(events.classes)) > 0
+def _names(events: Events, there: Flags, time: Floats, *, categories: bool) -> tuple[str, ...]:
+    """The names with most time of the classes that are there; of unknown categories the categories."""
     texts: dict[str, float] = {}
     for number in np.flatnonzero(there).tolist():
         one = events.classes[number]

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 import numpy as np
@@ -53,26 +53,47 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     file: int = 0
 
 
+def are_ordered(lane: Ints | Small, start: Ints, duration: Ints) -> bool:
+    """Whether events are by lane, then by begin, the longest first."""
+    later = start[1:] > start[:-1]
+    later |= (start[1:] == start[:-1]) & (duration[1:] <= duration[:-1])
+    later &= lane[1:] == lane[:-1]
+    later |= lane[1:] > lane[:-1]
+    return bool(later.all())
+
+
 def order_of(lane: Ints | Small, start: Ints, duration: Ints) -> Ints:
-    """Indices of events by lane, then by begin, the longest first; quick where they are in that order."""
-    if len(lane) < 2:
+    """Indices of events by lane, then by begin, the longest first."""
+    if are_ordered(lane, start, duration):
         return np.arange(len(lane))
+    order = np.argsort(_narrow(lane), kind="stable")
+    of_lane, began = lane[order], start[order]
+    together = of_lane[1:] == of_lane[:-1]
+    if (together & (began[1:] < began[:-1])).any():
+        # Of one lane, most events come in the order of time, which a stable sort uses.
+        by_time = _by_lane_and_time(of_lane, began)
+        order, began = order[by_time], began[by_time]
+    same = together & (began[1:] == began[:-1])
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if len(tied):
+        members = order[tied]
+        order[tied] = members[np.lexsort((-duration[members], began[tied], of_lane[tied]))]
+    return order
+
+
+def _narrow(numbers: Ints | Small) -> npt.NDArray[np.signedinteger[Any]]:
+    """Numbers from 0 on in the smallest type that has them: numpy sorts 16 bits by their digits."""
+    most = int(numbers.max(initial=0))
+    return numbers.astype(np.int8 if most < 1 << 7 else np.int16) if most < 1 << 15 else numbers
+
+
+def _by_lane_and_time(lane: Ints | Small, start: Ints) -> Ints:
+    """A stable order; by one number where it is small enough."""
     first = int(start.min())
     span = int(start.max()) - first + 1
     if (int(lane.max()) + 1) * span >= 1 << 62:
-        return np.lexsort((-duration, start, lane))
-    key = lane * np.int64(span) + (start - first)
-    order = np.arange(len(lane))
-    if (key[1:] < key[:-1]).any():
-        # Of one lane, most events come in the order of time, which a stable sort uses.
-        order = np.argsort(lane.astype(np.int16) if int(lane.max()) < 1 << 15 else lane, kind="stable")
-        order = order[np.argsort(key[order], kind="stable")]
-    same = key[order[1:]] == key[order[:-1]]
-    if (same & (duration[order[1:]] > duration[order[:-1]])).any():
-        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-        members = order[tied]
-        order[tied] = members[np.lexsort((-duration[members], key[members]))]
-    return order
+        return np.lexsort((start, lane))
+    return np.argsort(lane * np.int64(span) + (start - first), kind="stable")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +145,13 @@ class Events:
         if self.ordered:
             return chosen
         return chosen[order_of(self.lane[chosen], self.start[chosen], self.duration[chosen])]
+
+    @cached_property
+    def names(self) -> tuple[tuple[str, ...], Ints]:
+        """The names of classes, each once, and the number of each class's name."""
+        numbers: dict[str, int] = {}
+        of_classes = [numbers.setdefault(one.name, len(numbers)) for one in self.classes]
+        return tuple(numbers), np.array(of_classes, dtype=np.int64)
 
     @cached_property
     def rank(self) -> Small:

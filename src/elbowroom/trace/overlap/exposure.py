@@ -57,31 +57,27 @@ class SideSlices:
 
 def of_side(events: Events, sides: Sides, cut: Slices, side: int) -> SideSlices:
     """The slices of a side. Kinds are its names, the ones with most time first, the rest as one."""
-    chosen = sides[cut.owner] == side
+    chosen = np.flatnonzero(sides[cut.owner] == side)
     mine = Slices(owner=cut.owner[chosen], start=cut.start[chosen], end=cut.end[chosen])
-    names: dict[str, int] = {}
-    of_class = np.array([names.setdefault(kind.name, len(names)) for kind in events.classes], dtype=np.int64)
-    kind = of_class[events.kind[mine.owner]]
-    time = np.bincount(kind, weights=(mine.end - mine.start).astype(float), minlength=len(names))
+    names, of_class = events.names
+    kind = events.kind[mine.owner]
+    of_classes = np.bincount(kind, weights=mine.end - mine.start, minlength=len(events.classes))
+    time = np.bincount(of_class, weights=of_classes, minlength=len(names))
     order = np.argsort(-time, kind="stable")
     order = order[time[order] > 0]
     place = np.full(len(names), min(len(order), MOST_KINDS), dtype=np.int32)
     kept = order if len(order) <= MOST_KINDS + 1 else order[:MOST_KINDS]
     place[kept] = np.arange(len(kept), dtype=np.int32)
-    texts = list(names)
-    shown = [texts[number] for number in kept] + ([OTHERS] if len(kept) < len(order) else [])
-    return SideSlices(cut=mine, rank=events.rank[mine.owner], kind=place[kind], names=tuple(shown))
+    shown = [names[number] for number in kept] + ([OTHERS] if len(kept) < len(order) else [])
+    return SideSlices(cut=mine, rank=events.rank[mine.owner], kind=place[of_class][kind], names=tuple(shown))
 
 
 def exposure(events: Events, mine: SideSlices, other: SideSlices) -> Exposure:
     """The instances of `mine` beside `other`."""
-    there = np.zeros(len(events), dtype=bool)
-    there[mine.cut.owner] = True
-    event = events.in_order(np.flatnonzero(there))
-    place = np.zeros(len(events), dtype=np.int64)
-    place[event] = np.arange(len(event))
-    number = place[mine.cut.owner]
-    del place
+    event, number = _numbered(mine.cut.owner)
+    if not events.ordered:
+        event = events.in_order(event)
+        number = np.argsort(event)[number]
     own = _summed(number, mine.cut.end - mine.cut.start, len(event))
     shares = _Shares(len(event))
     begin = events.start[event]
@@ -112,20 +108,24 @@ def _share(
 ) -> None:
     """Adds one rank: its slices beside those of the other side."""
     parts, theirs, all_spans = mine.parts[rank], other.parts[rank], other.active[rank]
-    covered = all_spans.covered(mine.cut.start[parts], mine.cut.end[parts])
-    shares.shared += _summed(number[parts], covered, len(shares.shared))
-    # Of each kind only what shares time with any, or begins beside any.
-    parts = parts[(shares.shared[number[parts]] > 0) | all_spans.contains(begin[number[parts]])]
-    if not len(parts):
-        return
-    here, local = np.unique(number[parts], return_inverse=True)
     start, end = mine.cut.start[parts], mine.cut.end[parts]
-    most, most_at_start = np.zeros(len(here), dtype=np.int64), np.full(len(here), -1, dtype=np.int64)
+    here, local = _numbered(number[parts])
+    shared = _summed(local, all_spans.covered(start, end), len(here))
+    beside = all_spans.contains(begin[here])
+    shares.shared[here] = shared
     kinds = other.kind[theirs]
     there = np.unique(kinds)
+    if len(there) == 1:
+        shares.main[here[shared > 0]] = shares.at_start[here[beside]] = there[0]
+        return
+    # Of each kind only what shares time with any, or begins beside any.
+    some = (shared > 0) | beside
+    parts = np.flatnonzero(some[local])
+    here, start, end, local = here[some], start[parts], end[parts], (np.cumsum(some) - 1)[local[parts]]
+    most, most_at_start = np.zeros(len(here), dtype=np.int64), np.full(len(here), -1, dtype=np.int64)
     for kind in there:
         chosen = theirs[kinds == kind]
-        active = all_spans if len(there) == 1 else union(other.cut.start[chosen], other.cut.end[chosen])
+        active = union(other.cut.start[chosen], other.cut.end[chosen])
         part = _summed(local, active.covered(start, end), len(here))
         better = part > most
         most[better], shares.main[here[better]] = part[better], kind
@@ -144,6 +144,18 @@ def _ranks(rank: Small) -> Iterator[tuple[int, Ints]]:
         yield int(rank[part[0]]), part
 
 
+def _numbered(owner: Ints) -> tuple[Ints, Ints]:
+    """What the numbers of parts are, ascending, and which of these each part has."""
+    if (owner[1:] > owner[:-1]).all():  # each has one part
+        return owner, np.arange(len(owner))
+    last = int(owner.max())
+    there = np.zeros(last + 1, dtype=bool)
+    there[owner] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[owner]
+
+
 def _summed(number: Ints, length: Ints, instances: int) -> Ints:
     """The sum of each instance's parts, ns."""
+    if len(number) == instances and (number[1:] > number[:-1]).all():  # each has one
+        return length
     return np.bincount(number, weights=length.astype(float), minlength=instances).astype(np.int64)

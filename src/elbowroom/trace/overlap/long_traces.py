@@ -17,7 +17,7 @@ import numpy as np
 
 from elbowroom.stats.interval import Interval
 from elbowroom.trace.overlap import otf2
-from elbowroom.trace.overlap.analysis import ELSEWHERE, analyse, shares
+from elbowroom.trace.overlap.analysis import ELSEWHERE, Sides, shares, sides_of
 from elbowroom.trace.overlap.categories import on_device
 from elbowroom.trace.overlap.chrome import events_of
 from elbowroom.trace.overlap.counted import sentence
@@ -109,30 +109,27 @@ def analyse_long(
     cut = [CutEvents(one.raw, at, store()) for one, at in zip(files, borders(tables, count), strict=True)]
     titles = [one.title for one in files]
 
-    def analysed(part: int, *, compared: bool) -> TraceOverlap:
+    def sides(part: int) -> Sides:
         events = [
             one.events(events.part(part), chosen)
             for one, events, chosen in zip(files, cut, are_steps, strict=True)
         ]
-        whole = joined(events, titles)
-        return analyse(whole, titles, patterns, between_calls=between_calls, compared=compared)
+        return sides_of(joined(events, titles), titles, patterns, between_calls=between_calls)
 
-    documents = [analysed(part, compared=False) for part in range(count)]
-    chosen = _part_to_compare(documents)
-    return combined(documents, analysed(chosen, compared=True), chosen)
-
-
-def _part_to_compare(documents: Sequence[TraceOverlap]) -> int:
-    """Of the parts that hide communication, or else have both sides, the one nearest to the middle."""
-    middle = (len(documents) - 1) / 2
-    return min(
-        range(len(documents)),
-        key=lambda at: (
-            not documents[at].hidden_s,
-            not (documents[at].comp_s and documents[at].comm_s),
-            abs(at - middle),
-        ),
-    )
+    documents: dict[int, TraceOverlap] = {}
+    compared: tuple[TraceOverlap, int] | None = None
+    middle = (count - 1) / 2
+    for part in sorted(range(count), key=lambda at: abs(at - middle)):
+        known = sides(part)
+        documents[part] = known.document(titles, compared=False)
+        if compared is None and documents[part].hidden_s:
+            compared = known.document(titles, compared=True), part
+        del known  # before the next part takes as much memory
+    if compared is None:
+        both = (part for part, one in documents.items() if one.comp_s and one.comm_s)
+        part = next(both, next(iter(documents)))
+        compared = sides(part).document(titles, compared=True), part
+    return combined([documents[part] for part in range(count)], *compared)
 
 
 def combined(documents: Sequence[TraceOverlap], compared: TraceOverlap, chosen: int) -> TraceOverlap:

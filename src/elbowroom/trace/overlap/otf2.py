@@ -13,7 +13,7 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.columns import BEGIN, END
-from elbowroom.trace.overlap.events import EventClass, Events, Flags, Ints, Lane, Small
+from elbowroom.trace.overlap.events import EventClass, Events, Flags, Floats, Ints, Lane, Small
 from elbowroom.trace.overlap.otf2_library import COMPLETE, DONE, ENTER, IRECV, ISEND, LEAVE
 from elbowroom.trace.overlap.own import IN_FLIGHT, paired
 from elbowroom.trace.overlap.raw_events import RawColumns
@@ -56,10 +56,16 @@ def classes_of(header: dict[str, Any]) -> list[EventClass]:
 
 
 def events_of(path: Path, columns: RawColumns, header: dict[str, Any]) -> Events:
-    """What otf2-events wrote of an archive, or a part of that (raw_events.py)."""
-    start, duration = (np.round(one * US).astype(np.int64) for one in (columns.start, columns.duration))
+    """What otf2-events wrote of an archive, or a part of that (raw_events.py), which it may change."""
+    start, duration = (_ns(one) for one in (columns.start, columns.duration))
     spans = _ArchiveSpans(columns.kind, columns.lane, start, duration)
     return _assembled(msgspec.convert(header, type=_Definitions), spans, path, columns.continued)
+
+
+def _ns(us: Floats) -> Ints:
+    """In place of `us`."""
+    us *= US
+    return np.rint(us, out=us).astype(np.int64)
 
 
 def read_otf2(stream: IO[bytes], path: Path) -> Events:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from elbowroom.trace.overlap.events import Flags, Ints
+
+FAR = 1 << 62
+"""ns, beyond all times."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,18 @@ class Spans:
         return inside
 
     def _up_to(self, time: Ints) -> Ints:
-        if not len(self.start):
-            return np.zeros(len(time), dtype=np.int64)
         at = np.searchsorted(self.start, time, side="right")
-        last = np.maximum(at - 1, 0)
-        part = np.minimum(time, self.end[last]) - self.start[last]
-        return self.before[last] + np.where(at > 0, part, 0)
+        return np.minimum(time, self._last_end[at]) + self._gaps[at]
+
+    @cached_property
+    def _last_end(self) -> Ints:
+        """The end of the last of the first i intervals; of none, before all times."""
+        return np.concatenate([[-FAR], self.end])
+
+    @cached_property
+    def _gaps(self) -> Ints:
+        """What is to be added to a time in the last of the first i intervals for how much is covered by then."""
+        return np.concatenate([[FAR], self.before[:-1] - self.start])
 
 
 def union(start: Ints, end: Ints) -> Spans:

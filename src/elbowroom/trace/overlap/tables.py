@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.categories import STEP, on_device
-from elbowroom.trace.overlap.events import NONE, EventClass, Events, Flags, Ints, Lane, Small, order_of
+from elbowroom.trace.overlap.events import NONE, EventClass, Events, Flags, Ints, Lane, Small, are_ordered, order_of
 
 STEPS = re.compile(r"(ProfilerStep#|(train(ing)?[ _]?)?(step|iter(ation)?)[ _#:]*)\d+$", re.IGNORECASE)
 """Names of steps."""
@@ -99,10 +99,12 @@ def events(
     """The columns, without events that have no duration, in the order of `order_of`. Classes that are named
     as a step are steps.
     """
-    used = np.flatnonzero(duration > 0)
-    used = used[order_of(lane[used], start[used], duration[used])]
-    as_they_are = len(used) == len(duration) and bool((used[1:] > used[:-1]).all())
-    there = slice(None) if as_they_are else used  # of all, nothing is copied
+    there: slice | Ints = slice(None)  # nothing is copied
+    if not (duration > 0).all():
+        there = np.flatnonzero(duration > 0)
+        there = there[order_of(lane[there], start[there], duration[there])]
+    elif not are_ordered(lane, start, duration):
+        there = order_of(lane, start, duration)
     began = start[there]
     return Events(
         format=format,
