@@ -32,6 +32,8 @@ constexpr std::uint64_t kShareAtMarks = 200;
 constexpr int kMostFiles = 64;  // open ones of this process: it may have use for its descriptors
 constexpr int kMostOpened = 8;  // times: a program may close descriptors that it does not know
 constexpr int kLowest = 700;    // descriptor, where the limit allows it: programs expect their own to be small
+constexpr std::uint64_t kAtOnce = 100'000;  // ns: a reading that takes longer was interrupted, maybe for a time slice
+constexpr int kReadings = 4;                // at most, to get one that was not
 
 std::atomic<int> files{0};
 
@@ -124,7 +126,27 @@ std::uint64_t cpu_now() {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-int add_sample(elbow_profile& profile, std::uint64_t end, std::uint64_t cpu_ns, std::optional<std::uint64_t> waits) {
+// What the clocks of a thread say at one time.
+struct Reading {
+  std::uint64_t now = 0;
+  std::uint64_t cpu_ns = 0;
+  std::optional<std::uint64_t> waited_ns;
+};
+
+// A thread that loses its core between two clocks would have waited in another sample than that in which it did.
+Reading read_clocks() {
+  Reading reading;
+  for (int i = 0; i < kReadings; ++i) {
+    reading = {now(), cpu_now(), waited()};
+    if (now() - reading.now < kAtOnce) {
+      break;
+    }
+  }
+  return reading;
+}
+
+int add_sample(elbow_profile& profile, const Reading& reading) {
+  const auto& [end, cpu_ns, waits] = reading;
   const bool known = waits.has_value() && sampling.waits_known && *waits >= sampling.waited_ns;
   elbow_profile_record record{};
   record.begin_ns = std::min(sampling.last, end);
@@ -147,24 +169,22 @@ int add_sample(elbow_profile& profile, std::uint64_t end, std::uint64_t cpu_ns, 
 }  // namespace
 
 int sample(elbow_profile& profile) {
-  const std::uint64_t now = profile::now();
-  const std::uint64_t cpu_ns = cpu_now();
-  const std::optional<std::uint64_t> waits = waited();
+  const Reading reading = read_clocks();
   int result = 0;
   if (sampling.profile != profile.number) {
     sampling.profile = profile.number;
     const std::size_t place = place_of_thread(profile, static_cast<std::int32_t>(syscall(SYS_gettid)));
     sampling.thread = static_cast<std::uint16_t>(place);
   } else {
-    result = add_sample(profile, now, cpu_ns, waits);
+    result = add_sample(profile, reading);
   }
-  sampling.last = now;
-  sampling.cpu_ns = cpu_ns;
-  sampling.waited_ns = waits.value_or(0);
-  sampling.waits_known = waits.has_value();
+  sampling.last = reading.now;
+  sampling.cpu_ns = reading.cpu_ns;
+  sampling.waited_ns = reading.waited_ns.value_or(0);
+  sampling.waits_known = reading.waited_ns.has_value();
   // By CPU time, as a thread may wait for its core meanwhile: that is not what samples cost.
   const std::uint64_t end = profile::now();
-  const std::uint64_t took = std::max<std::uint64_t>(cpu_now() - cpu_ns, 1);
+  const std::uint64_t took = std::max<std::uint64_t>(cpu_now() - reading.cpu_ns, 1);
   sampling.cheapest = std::min(sampling.cheapest, took);
   const std::uint64_t cost = std::min(took, 2 * sampling.cheapest);
   sampling.due = end + std::max(kShortest, kShare * cost);

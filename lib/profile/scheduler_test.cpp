@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -120,6 +121,38 @@ TEST_CASE("samples of a thread say how long it ran and waited, and the rest is s
   CHECK(contents.header().calls == 0);
   const auto place = contents.at<ThreadPlace>(contents.header().threads_offset, intervals[0].ran.call);
   CHECK(place.thread == getpid());
+  elbow_profile_free(profile);
+}
+
+TEST_CASE("a thread that loses its core while it takes a sample waited in that sample or the next, and not more than it lasts") {
+  const Folder folder;
+  const std::string file = folder.file();
+  const elbow_profile_settings settings = settings_for(file);
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  cpu_set_t before;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(sched_getcpu()), &one);
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done) {
+    }
+  });
+  for (int i = 0; i < 40; ++i) {
+    REQUIRE(elbow_profile_sample(profile) == 0);
+    for (const std::uint64_t begin = elbow_profile_now(); elbow_profile_now() - begin < 5'000'000;) {
+    }
+  }
+  done = true;
+  other.join();
+  REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
+  const Contents contents(file);
+  for (const Interval& interval : intervals_of(contents)) {
+    const std::uint64_t lasted = interval.ran.end_ns - interval.ran.begin_ns;
+    CHECK(interval.ran.bytes + interval.waited_ns <= lasted + lasted / 100 + 300'000);
+  }
   elbow_profile_free(profile);
 }
 
