@@ -125,7 +125,9 @@ def is_allowed(silence: float, place: Path) -> bool:
     """Whether a command may write nothing for so many seconds: more where this machine starts an empty
     command slowly now.
     """
-    return silence < SILENCE or silence < SILENCE + 3 * terminal.elbowroom(["completion", "bash"], place).seconds
+    return (
+        silence < SILENCE or silence < SILENCE + 3 * terminal.elbowroom(["completion", "bash"], place).seconds
+    )
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
