@@ -64,6 +64,8 @@ for _name in (
     os.environ.pop(_name, None)
 for _name in ("PYTHONIOENCODING", "PYTHONWARNINGS", "PYTHONOPTIMIZE", "CDPATH", "GREP_OPTIONS"):
     os.environ.pop(_name, None)
+# Each process that a test starts would compile the package again, in up to a second.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["TERM"] = "dumb"
 os.environ["LC_ALL"] = "C.UTF-8"
 os.umask(0o022)
