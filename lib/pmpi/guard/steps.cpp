@@ -164,7 +164,10 @@ void begin_step(std::uint64_t now) {
     steps->file.steps[count % kKeptSteps] = steps->record;
     header.steps.store(count + 1, std::memory_order_release);
   }
-  steps->has_threads = find_threads();
+  // A library may bring OpenMP later; the look-up takes as long as several calls, so it is made ever more seldom.
+  if (!steps->has_threads && (steps->next_step & (steps->next_step + 1)) == 0) {
+    steps->has_threads = find_threads();
+  }
   if (steps->has_threads && steps->own_threads == 0) {
     read_own_threads();
   }

@@ -1,9 +1,10 @@
 """What a guard does next: which arm the next block of steps has, from what the steps before it took.
 
-First the search for numbers of threads, where that lever is used, then rounds of the experiment (as it is,
-placebo, each setting), and once a setting pays, steps under it with a round from time to time. Where steps
-become much longer or shorter for good, the program is in another phase, and all begins again. Pure: no clock,
-no program.
+First the search for numbers of threads, where that lever is used, then an experiment for each lever: rounds
+of the reference, the placebo and each setting. The reference is the program as it is, with the settings of
+the levers before that pay. In the end come steps under all that pays, with a round from time to time. Where
+steps become much longer or shorter for good, the program is in another phase, and all begins again. Pure: no
+clock, no program.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
+
+import msgspec
 
 from elbowroom.guard.experiment import AS_IT_IS, ERROR, HARM, PLACEBO, OnlineExperiment, Verdict
 from elbowroom.guard.thread_search import StepObservation, ThreadSearch
@@ -31,12 +34,15 @@ RECENT = 8
 RECENT_STEPS = 15
 CHANGED = 1.3
 """Where all of RECENT_STEPS take this much longer, or shorter, than before, the program has changed."""
+ROUNDS_OF_LEVER = 27
+"""After these, where others wait, a lever of which nothing is known is left: the fifth look."""
 FIRST_PHASE = 0.8
 """The share of the error that its first phase has; the j-th one has 1 / (j (j - 1)) of the rest."""
 
 THREADS_LEVER = 0
 THREADS_ARM = "threads=by phase"
 _TRIAL_ARMS = range(44, 64)
+_WITH = " + "
 _FINAL_TABLE = 31
 
 
@@ -59,9 +65,41 @@ class ArmSettings(NamedTuple):
     threads: Mapping[int, int] = {}
 
 
+class LeverResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a lever: compared with the arm `reference`, its best setting `arm` (else the one that
+    comes nearest; null before the first look) saves the share `gain` of a step.
+    """
+
+    lever: str
+    reference: str
+    verdict: Verdict
+    arm: str | None
+    gain: Interval | None
+
+
+def parts_of(arm: str) -> tuple[str, ...]:
+    """The settings, LEVER=SETTING, that an arm consists of."""
+    return tuple(arm.split(_WITH))
+
+
+def result_of(experiment: OnlineExperiment) -> LeverResult:
+    """That of the lever which an experiment tests."""
+    results = [one for one in experiment.results if PLACEBO not in parts_of(one.arm)]
+    known = [one for one in results if one.gain is not None]
+    best = experiment.best or max(known, key=lambda one: one.gain.value if one.gain else 0.0, default=None)
+    return LeverResult(
+        lever=parts_of(results[0].arm)[-1].partition("=")[0] if results else "",
+        reference=experiment.reference,
+        verdict=experiment.verdict,
+        arm=None if best is None else best.arm,
+        gain=None if best is None else best.gain,
+    )
+
+
 class Decision:
-    """Decides for one run of a program. `acting`: the arms of the levers, each the settings of levers by
-    number; `placebo`: those under which all levers write what they read.
+    """Decides for one run of a program. `acting`: the arms of the levers, LEVER=SETTING, in the order in
+    which the levers are tested, each the settings of levers by number; `placebo`: those under which all
+    levers write what they read.
     """
 
     def __init__(
@@ -80,10 +118,13 @@ class Decision:
         self.arms = {AS_IT_IS: ArmSettings(0, {}), PLACEBO: ArmSettings(1, placebo)}
         for number, (name, settings) in enumerate(acting.items(), start=2):
             self.arms[name] = ArmSettings(number, settings)
+        self._arms_of: dict[str, list[str]] = {}
+        for name in acting:
+            self._arms_of.setdefault(name.partition("=")[0], []).append(name)
         self.search = search if threads is None else None
         self._searching = self.search is not None
         self.notes: list[str] = []
-        self.experiment: OnlineExperiment | None = None
+        self.experiments: list[OnlineExperiment] = []
         self._seed, self._earlier, self._budget = seed, earlier, budget
         self._block_seconds = block_seconds
         self._base: deque[float] = deque(maxlen=RECENT_STEPS)
@@ -95,65 +136,92 @@ class Decision:
         self._sizes: dict[int, int] = {}
         self._kept = 0
         self._recent: deque[float] = deque(maxlen=RECENT)
-        self._has_threads = False
+        self._is_given_up = False
         self._watched = AS_IT_IS
         self._usual: float | None = None
         self._latest: deque[float] = deque(maxlen=RECENT_STEPS)
-        self._earlier_phase: OnlineExperiment | None = None
+        self._earlier_phase: list[OnlineExperiment] = []
         self.phases = 1
         if threads is not None:
             self._add_threads(threads)
         if self.search is None:
-            self._begin_experiment()
+            self._begin_experiments()
+
+    @property
+    def experiment(self) -> OnlineExperiment | None:
+        """The one that is going on, or the last one."""
+        return self.experiments[-1] if self.experiments else None
+
+    @property
+    def reference(self) -> str:
+        """The arm with which settings are compared now."""
+        return AS_IT_IS if self.experiment is None else self.experiment.reference
 
     @property
     def verdict(self) -> Verdict:
         """What is known so far: of the latest phase of the program, else of one before."""
-        if self._telling is not None:
-            return self._telling.verdict
+        if self._telling:
+            return self._verdict_of(self._telling)
         searched = self.search is not None and self.search.is_done and self.search.is_clear
-        return "off" if searched else "cannot say"
+        return "off" if searched and not self._arms_of else "cannot say"
 
     @property
     def gain(self) -> Interval | None:
-        """That of the setting that pays, else of the one that comes nearest to it; None before the first
-        look.
+        """That of all settings that pay together, else of the one that comes nearest to it; None before the
+        first look. The ends of all levers hold together (Bonferroni), so those of the product do.
         """
-        telling = self._telling
-        if telling is None:
-            return None
-        best = telling.best
-        known = [one.gain for one in telling.results if one.arm != PLACEBO and one.gain is not None]
-        return best.gain if best is not None else max(known, key=lambda gain: gain.value, default=None)
+        results = self.results
+        gains = [one.gain for one in results if one.verdict == "pays" and one.gain is not None]
+        if not gains:
+            known = [one.gain for one in results if one.gain is not None]
+            return max(known, key=lambda gain: gain.value, default=None)
+        low, value, high = (
+            1 - math.prod(1 - getattr(gain, end) for gain in gains) for end in ("low", "value", "high")
+        )
+        return Interval(value=value, low=low, high=high)
+
+    @property
+    def results(self) -> tuple[LeverResult, ...]:
+        """Of each lever that was tested."""
+        return tuple(one for one in map(result_of, self._telling) if one.lever)
 
     @property
     def placebo(self) -> Interval | None:
         """What the placebo gained."""
-        return None if self._telling is None else self._telling.placebo
+        return self._telling[0].placebo if self._telling else None
 
     @property
     def chosen(self) -> str:
         """The arm that is kept, or AS_IT_IS."""
-        best = None if self.experiment is None else self.experiment.best
-        return AS_IT_IS if best is None else best.arm
+        if self.experiment is None or self._is_given_up:
+            return AS_IT_IS
+        best = self.experiment.best
+        return self.reference if best is None else best.arm
 
     @property
     def is_settled(self) -> bool:
         """Whether there is nothing more to be found for now."""
         if self.experiment is None:
             return self.search is not None and self.search.is_done
-        return self.experiment.is_decided and not self._pending
+        is_last = len(self.experiments) >= len(self._arms_of)
+        return is_last and self.experiment.is_decided and not self._pending
 
     @property
-    def _telling(self) -> OnlineExperiment | None:
-        """The experiment that the verdict is of."""
-        now, before = self.experiment, self._earlier_phase
-        return before if before is not None and (now is None or now.verdict == "cannot say") else now
+    def _telling(self) -> list[OnlineExperiment]:
+        """The experiments that the verdict is of."""
+        before = self._earlier_phase
+        return before if before and self._verdict_of(self.experiments) == "cannot say" else self.experiments
+
+    def _verdict_of(self, experiments: Sequence[OnlineExperiment]) -> Verdict:
+        verdicts = {experiment.verdict for experiment in experiments}
+        if "pays" in verdicts:
+            return "pays"
+        return "off" if verdicts == {"off"} and len(experiments) >= len(self._arms_of) else "cannot say"
 
     def next_block(self) -> Block:
         """What runs next. A block that awaits nothing may be planned before the ones before it have run."""
         if self._spent > self._budget * self._elapsed + ALLOWANCE * self._step():
-            return self._filler(AS_IT_IS)
+            return self._filler(self.reference)
         if self.search is not None and self._searching:
             return self._next_trial(self.search)
         return self._next_of_experiment()
@@ -169,7 +237,7 @@ class Decision:
         """The steps of a block that has run."""
         seconds = sum(step.seconds for step in steps) / len(steps)
         self._elapsed += sum(step.seconds for step in steps)
-        if block.arm == AS_IT_IS:
+        if block.arm == self.reference:
             self._base.extend(step.seconds for step in steps)
         elif self._base and block.round >= 0:
             self._spent += (seconds - sum(self._base) / len(self._base)) * len(steps)
@@ -185,10 +253,21 @@ class Decision:
         self._watch_phase(block.arm, steps)
 
     def give_up(self, arm: str, why: str) -> None:
-        """An arm whose lever does not act any more."""
-        if self.experiment is not None and arm in self.experiment.left:
-            self.experiment.give_up(arm)
+        """A setting whose lever does not act any more."""
+        left = () if self.experiment is None else self.experiment.left
+        is_known = False
+        for other in left:
+            if arm in parts_of(other) and self.experiment is not None:
+                self.experiment.give_up(other)
+                is_known = True
+        waiting = list(self._arms_of.items())[len(self.experiments) :]
+        for _, arms in waiting:
+            if arm in arms:
+                arms.remove(arm)
+                is_known = True
+        if is_known:
             self.notes.append(why)
+        self._go_on()
 
     def _next_trial(self, search: ThreadSearch) -> Block:
         trial = None if self._after_trial else search.next_trial()
@@ -212,25 +291,66 @@ class Decision:
         else:
             doubt = "" if search.is_clear else " for certain: its trials differ"
             self.notes.append(f"threads: no other number of threads makes any phase shorter{doubt}")
-        self._begin_experiment()
+        self._begin_experiments()
 
     def _add_threads(self, threads: Mapping[int, int]) -> None:
+        lever = THREADS_ARM.partition("=")[0]
+        self._arms_of = {lever: [THREADS_ARM], **self._arms_of}
         there = self.arms.get(THREADS_ARM)
-        settings = [arm.number for name, arm in self.arms.items() if not name.startswith("trial")]
-        number = max(settings) + 1 if there is None else there.number
-        self._has_threads = True
+        number = self._free_number() if there is None else there.number
         self.arms[THREADS_ARM] = ArmSettings(number, {THREADS_LEVER: _FINAL_TABLE}, _FINAL_TABLE, threads)
 
+    def _free_number(self) -> int:
+        return 1 + max(arm.number for arm in self.arms.values() if arm.number not in _TRIAL_ARMS)
+
+    def _arm_on(self, reference: str, arm: str) -> str:
+        """The arm that has the settings of both; one of `placebo` that of the levers that do not act."""
+        if reference == AS_IT_IS:
+            return arm
+        name = f"{reference}{_WITH}{arm}"
+        kept, more = self.arms[reference], self.arms[arm]
+        number = self._free_number() if name not in self.arms else self.arms[name].number
+        settings = {**more.settings, **kept.settings}
+        table, threads = kept.table or more.table, kept.threads or more.threads
+        self.arms[name] = ArmSettings(number, settings, table, threads)
+        return name
+
+    def _begin_experiments(self) -> None:
+        if self._arms_of or self.search is None:
+            self._begin_experiment()
+
     def _begin_experiment(self) -> None:
-        without = {AS_IT_IS} if self._has_threads else {AS_IT_IS, THREADS_ARM}
-        arms = [arm for arm in self.arms if arm not in without and not arm.startswith("trial")]
-        if arms == [PLACEBO] and self.search is not None:
+        """That of the next lever, on the arm that is kept."""
+        reference = self.chosen
+        levers = list(self._arms_of.values())
+        acting = levers[len(self.experiments)] if levers else []
+        if self._free_number() + len(acting) >= _TRIAL_ARMS.start:
             return
+        names = [self._arm_on(reference, arm) for arm in (PLACEBO, *acting)]
         share = FIRST_PHASE if self.phases == 1 else (1 - FIRST_PHASE) / (self.phases * (self.phases - 1))
-        self.experiment = OnlineExperiment(
-            arms, seed=self._seed + self.phases, error=share * ERROR, earlier=self._earlier
+        if reference != self.reference:
+            self._base.clear()
+        self.experiments.append(
+            OnlineExperiment(
+                names,
+                seed=self._seed + self.phases + 1000 * len(self.experiments),
+                error=share * ERROR / max(len(levers), 1),
+                earlier=self._earlier,
+                reference=reference,
+                placebo=names[0],
+            )
         )
-        self._earlier = None
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """With the next lever, where there is one and nothing more is to be found of this one."""
+        experiment = self.experiment
+        if experiment is None or len(self.experiments) >= len(self._arms_of):
+            return
+        if experiment.is_decided or experiment.rounds >= ROUNDS_OF_LEVER:
+            self._pending.clear()
+            self._open.clear()
+            self._begin_experiment()
 
     def _watch_phase(self, arm: str, steps: Sequence[StepObservation]) -> None:
         """Whether steps under the arm that is kept are still as long as they were when that was decided."""
@@ -252,7 +372,7 @@ class Decision:
         """Nothing of what was found holds any more."""
         self.notes.append("the steps of the program changed: the levers were tested again")
         self.phases += 1
-        if self._telling is not None and self._telling.verdict != "cannot say":
+        if self._verdict_of(self._telling) != "cannot say":
             self._earlier_phase = self._telling
         self._usual = None
         self._latest.clear()
@@ -260,27 +380,32 @@ class Decision:
         self._recent.clear()
         self._pending.clear()
         self._open.clear()
-        self.experiment = None
+        self.experiments = []
+        self._is_given_up = False
+        self._earlier = None
         self._watched = AS_IT_IS
         if self.search is None:
-            self._begin_experiment()
+            self._begin_experiments()
         else:
-            self._has_threads = False
+            self._arms_of.pop(THREADS_ARM.partition("=")[0], None)
             self.search = ThreadSearch(self.search.counts, self.search.own)
             self._searching = True
 
     def _next_of_experiment(self) -> Block:
         experiment = self.experiment
-        if experiment is None:
+        if experiment is None or self._is_given_up:
             return self._filler(AS_IT_IS)
         if not self._pending:
-            if experiment.is_decided and self._kept > 0:
+            if self.is_settled and self._kept > 0:
                 self._kept -= 1
                 return self._filler(self.chosen)
             self._kept = BETWEEN_ROUNDS
             order = experiment.order()
-            if order == (AS_IT_IS,):
-                return self._filler(AS_IT_IS)
+            if self.is_settled and self.chosen != AS_IT_IS and AS_IT_IS not in order:
+                # Levers that were kept one by one are watched together.
+                order = (AS_IT_IS, *order)[:: -1 if self._rounds % 2 else 1]
+            if len(order) == 1:
+                return self._filler(self.chosen)
             self._rounds += 1
             self._open[self._rounds] = {}
             self._sizes[self._rounds] = len(order)
@@ -295,10 +420,19 @@ class Decision:
             gain = next(one.gain for one in experiment.results if one.arm == arm)
             if gain is not None and gain.value < -HARM:
                 self.notes.append(f"{arm}: costs {-gain.value:.1%} of a step; switched off for this run")
-        if chosen != AS_IT_IS and chosen in seconds:
+        if chosen != AS_IT_IS and {chosen, AS_IT_IS} <= set(seconds):
             self._recent.append(math.log(seconds[AS_IT_IS] / seconds[chosen]))
             if len(self._recent) == RECENT and sorted(self._recent)[-2] < -HARM:
-                self.give_up(chosen, f"{chosen}: does not pay any more; switched off for this run")
+                self._give_up_all()
+                self.notes.append(f"{chosen}: does not pay any more; switched off for this run")
+        self._go_on()
+
+    def _give_up_all(self) -> None:
+        """What was kept harms: of one lever, its other settings may still be tested."""
+        self._is_given_up = self.reference != AS_IT_IS
+        for experiment in self.experiments:
+            if experiment.best is not None:
+                experiment.give_up(experiment.best.arm)
 
     def _step(self) -> float:
         return median(self._base) if self._base else 0.0

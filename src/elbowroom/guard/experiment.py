@@ -102,13 +102,17 @@ class OnlineExperiment:
         seed: int = 0,
         error: float = ERROR,
         earlier: Mapping[str, Sequence[float]] | None = None,
+        reference: str = AS_IT_IS,
+        placebo: str = PLACEBO,
     ) -> None:
-        """Arms besides AS_IT_IS, at least one, each once; ValueError otherwise. `earlier`: the values of
-        rounds in earlier runs of the program, by arm (`logs`).
+        """Arms besides `reference`, with which they are compared, at least one, each once; ValueError
+        otherwise. `placebo`: the name of the arm that is one. `earlier`: the values of rounds in earlier runs
+        of the program, by arm (`logs`).
         """
-        if not arms or len({AS_IT_IS, *arms}) != len(arms) + 1:
-            raise ValueError(f"arms {list(arms)}: at least one, each once, and none is called {AS_IT_IS}")
+        if not arms or len({reference, *arms}) != len(arms) + 1:
+            raise ValueError(f"arms {list(arms)}: at least one, each once, and none is called {reference}")
         self.arms = tuple(arms)
+        self.reference, self._placebo = reference, placebo
         self._left = list(arms)
         self._harmful: set[str] = set()
         self._error = error
@@ -129,26 +133,31 @@ class OnlineExperiment:
 
     @property
     def logs(self) -> dict[str, tuple[float, ...]]:
-        """The values of all rounds by arm: ln(duration of a step as it is / under the arm)."""
+        """The values of all rounds by arm: ln(duration of a step under the reference / under the arm)."""
         return {arm: tuple(logs) for arm, logs in self._logs.items()}
 
     @property
     def placebo(self) -> Interval | None:
         """What the placebo gained; negative: what the guard itself costs."""
-        return self._results[PLACEBO].gain if PLACEBO in self._results else None
+        return self._results[self._placebo].gain if self._placebo in self._results else None
 
     @property
     def best(self) -> ArmResult | None:
         """The arm that pays most; None where none does, or the placebo does, too."""
-        if PLACEBO in self._results and self._results[PLACEBO].pays:
+        if self._placebo in self._results and self._results[self._placebo].pays:
             return None
         paying = [one for one in self._acting() if one.pays and one.arm in self._left]
         return max(paying, key=lambda one: one.gain.value if one.gain else 0.0, default=None)
 
     @property
+    def rounds(self) -> int:
+        """Those of the arm that had most."""
+        return max(len(logs) for logs in self._logs.values())
+
+    @property
     def left(self) -> tuple[str, ...]:
         """The acting arms that are not given up."""
-        return tuple(arm for arm in self._left if arm != PLACEBO)
+        return tuple(arm for arm in self._left if arm != self._placebo)
 
     @property
     def is_decided(self) -> bool:
@@ -168,9 +177,9 @@ class OnlineExperiment:
         return "off" if acting and useless else "cannot say"
 
     def order(self) -> tuple[str, ...]:
-        """The arms of a new round; AS_IT_IS alone once every acting one is given up."""
+        """The arms of a new round; the reference alone once every acting one is given up."""
         left = self._left if self.left or not self._acting() else []
-        return tuple(str(arm) for arm in self._generator.permutation([AS_IT_IS, *left]))
+        return tuple(str(arm) for arm in self._generator.permutation([self.reference, *left]))
 
     def add_round(self, seconds: Mapping[str, float]) -> None:
         """The duration of a step of each block of a round, in seconds: its mean. Arms that are missing, or
@@ -180,8 +189,8 @@ class OnlineExperiment:
             if not (one > 0 and math.isfinite(one)):
                 raise ValueError(f"seconds {one} of arm {arm}: the duration of a step must be above 0")
         for arm in tuple(self._left):
-            if arm in seconds and AS_IT_IS in seconds:
-                self._logs[arm].append(math.log(seconds[AS_IT_IS] / seconds[arm]))
+            if arm in seconds and self.reference in seconds:
+                self._logs[arm].append(math.log(seconds[self.reference] / seconds[arm]))
                 self._look(arm)
 
     def give_up(self, arm: str) -> None:
@@ -190,13 +199,13 @@ class OnlineExperiment:
             self._left.remove(arm)
 
     def _acting(self) -> list[ArmResult]:
-        return [result for result in self.results if result.arm != PLACEBO]
+        return [result for result in self.results if result.arm != self._placebo]
 
     def _look(self, arm: str) -> None:
         rounds = len(self._logs[arm])
         if HARM_ROUNDS <= rounds < self._first_look:
             worst = sorted(self._logs[arm])[-1 if rounds == HARM_ROUNDS else -2]
-            if arm != PLACEBO and worst < -HARM:
+            if arm != self._placebo and worst < -HARM:
                 values = np.array(self._logs[arm])
                 gains = (-math.expm1(-float(log)) for log in (values.min(), np.median(values), values.max()))
                 low, middle, high = gains
@@ -209,12 +218,12 @@ class OnlineExperiment:
             return
         values = np.array(self._logs[arm])
         ends = []
-        for sharing in (self._sharing if arm != PLACEBO else 1, 1):
+        for sharing in (self._sharing if arm != self._placebo else 1, 1):
             error = error_of_look(len(done), sharing, self._error)
             ends.append(rank_interval(values, 1 - 2 * error) or (-math.inf, math.inf))
         low, middle, high = (-math.expm1(-log) for log in (ends[0][0], pseudo_median(values), ends[1][1]))
         self._results[arm] = ArmResult(
             arm=arm, gain=Interval(value=middle, low=low, high=high), rounds=rounds
         )
-        if self._results[arm].is_useless and arm != PLACEBO:
+        if self._results[arm].is_useless and arm != self._placebo:
             self.give_up(arm)

@@ -13,7 +13,7 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.guard.board import SHARED, VARIABLE, board_path
 from elbowroom.guard.decision import BLOCK_SECONDS, THREADS_ARM, Decision
-from elbowroom.guard.experiment import PLACEBO, Verdict
+from elbowroom.guard.experiment import Verdict
 from elbowroom.guard.keeper import keeping, restore_left_over
 from elbowroom.guard.lever import GuardedProgram, Lever
 from elbowroom.guard.levers import check_numbers, find_levers, threads
@@ -203,7 +203,6 @@ def _receipt(
     verdict: Verdict = "cannot say" if decision is None else decision.verdict
     reasons += _why_nothing(request, steering)
     by_phase = decision.arms.get(THREADS_ARM) if decision is not None else None
-    experiment = None if decision is None else decision.experiment
     entries = [
         LeverEntry(name=lever.name, setting=one.setting, requested=one.requested, got=one.got)
         for lever, readings in steering.running
@@ -230,10 +229,10 @@ def _receipt(
         held_seconds=steering.held,
         guard_seconds=own,
         threads={} if by_phase is None else {str(phase): n for phase, n in by_phase.threads.items()},
-        arms=()
-        if experiment is None
-        else tuple(
+        by_lever=() if decision is None else decision.results,
+        arms=tuple(
             ArmEntry(arm=one.arm, gain=one.gain, rounds=experiment.logs[one.arm])
+            for experiment in (decision.experiments if decision is not None else ())
             for one in experiment.results
         ),
         reasons=tuple(reasons),
@@ -266,7 +265,7 @@ def _why_nothing(request: GuardRequest, steering: Steering) -> list[str]:
         return ["only observed: no lever acted"]
     if steering.decision is None:
         return ["there is no lever for this program: it ran as it is"]
-    experiment = steering.decision.experiment
-    if experiment is not None and not any(one.rounds for one in experiment.results if one.arm != PLACEBO):
+    results = steering.decision.results
+    if results and not any(one.gain for one in results):
         return ["the program ended before the experiment said anything: let it run longer, or use --resume"]
     return []

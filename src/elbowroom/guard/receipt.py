@@ -8,6 +8,7 @@ import msgspec
 
 from elbowroom.documents import DocumentFormat
 from elbowroom.errors import UsageError
+from elbowroom.guard.decision import LeverResult
 from elbowroom.guard.experiment import Verdict
 from elbowroom.stats.interval import Interval
 from elbowroom.version import __version__
@@ -23,8 +24,8 @@ class LeverEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArmEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An arm of the experiment: the share of a step that it saves, None before the first look, and the value
-    of each round, ln(step as it is / step under the arm).
+    """An arm of an experiment: the share of a step that its last setting saves, None before the first look,
+    and the value of each round, ln(step without that setting / step under the arm).
     """
 
     arm: str
@@ -46,8 +47,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     rank changed arms in `steps` steps of `step_seconds`, which were recognised by `marks` or `calls`.
     `decided_at`: the step from which on a setting was kept. `worst`: the longest step; `held_seconds`: for
     how long tasks and neighbours were held back, added up; `guard_seconds`: processor time of the guard
-    itself while the program ran. `threads`: the chosen number by phase. `reasons`:
-    sentences.
+    itself while the program ran. `threads`: the chosen number by phase. `by_lever`: what each lever gained on
+    top of those before it. `reasons`: sentences.
     """
 
     schema: str = "elbowroom/guard-receipt"
@@ -70,6 +71,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     held_seconds: float = 0.0
     guard_seconds: float = 0.0
     threads: Mapping[str, int] = {}
+    by_lever: tuple[LeverResult, ...] = ()
     arms: tuple[ArmEntry, ...] = ()
     reasons: tuple[str, ...] = ()
 

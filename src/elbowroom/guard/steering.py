@@ -21,7 +21,7 @@ import numpy as np
 
 from elbowroom.errors import ElbowroomError
 from elbowroom.guard.board import Board
-from elbowroom.guard.decision import THREADS_LEVER, ArmSettings, Block, Decision
+from elbowroom.guard.decision import THREADS_LEVER, ArmSettings, Block, Decision, parts_of
 from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
 from elbowroom.guard.keeper import Keeper
 from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
@@ -36,7 +36,7 @@ EARLY, QUICK, SLOW = 0.004, 0.02, 0.2
 is decided.
 """
 SHARE, START = 0.001, 0.1
-"""Looks take at most this share of a core, after so many seconds of it for the first ones."""
+"""Looks take at most this share of a core; while something is to be found, after so many seconds of it."""
 LONGEST = 2.0
 """Seconds between two looks at most."""
 MOST_BLOCKS = 16
@@ -147,7 +147,7 @@ class Steering:
                 return
             cost, spent = time.thread_time() - spent, time.thread_time()
             self._pause = self._interval()
-            if spent > START + SHARE * (time.monotonic() - begin):
+            if self._pause == SLOW or spent > START + SHARE * (time.monotonic() - begin):
                 self._pause = min(max(self._pause, cost / SHARE), LONGEST)
 
     def _interval(self) -> float:
@@ -378,8 +378,8 @@ class Steering:
         """Acts with the levers outside of the ranks; one that cannot act any more is not used again."""
         for one in [one for one in self.running if not one.lever.inside]:
             lever = one.lever
-            name, _, setting = arm.partition("=")
-            wanted = PLACEBO if arm == PLACEBO else setting if name == lever.name else AS_IT_IS
+            settings = dict(part.partition("=")[::2] for part in parts_of(arm))
+            wanted = settings.get(lever.name, PLACEBO if PLACEBO in settings else AS_IT_IS)
             if self._access is None or self._outside.get(lever.name, AS_IT_IS) == wanted:
                 continue
             try:

@@ -184,3 +184,21 @@ def test_on_a_virtual_machine_a_setting_is_kept_where_it_pays_and_none_where_not
     still = Decision({"hold=0": {1: 2}}, {1: 1}, seed=9, block_seconds=0)
     decide(still, noisy({AS_IT_IS: 1.0, PLACEBO: 1.0, "hold=0": 1.0}, 0.005, 9), 600)
     assert (still.chosen, still.verdict) == (AS_IT_IS, "off")
+
+
+def test_levers_are_tested_one_after_the_other_and_kept_together() -> None:
+    base = {AS_IT_IS: 1.0, "x=1": 0.9, "x=1 + y=1": 1.0, "x=1 + y=2": 0.81, "x=1 + y=2 + z=1": 0.81}
+    base |= {arm: base[arm.removesuffix(" + placebo")] for arm in ("x=1 + placebo", "x=1 + y=2 + placebo")}
+    decision = Decision(
+        {"x=1": {1: 2}, "y=1": {2: 2}, "y=2": {2: 3}, "z=1": {3: 2}}, {1: 1, 2: 1, 3: 1}, seed=1
+    )
+    _, counts = decide(decision, noisy(base, 0.005, 1), 1500)
+    assert decision.chosen == "x=1 + y=2"
+    assert decision.arms["x=1 + y=2"].settings == {1: 2, 2: 3}
+    assert decision.arms["x=1 + y=2 + placebo"].settings == {1: 2, 2: 3, 3: 1}
+    assert [one.verdict for one in decision.results] == ["pays", "pays", "off"]
+    assert [one.reference for one in decision.results] == [AS_IT_IS, "x=1", "x=1 + y=2"]
+    assert decision.verdict == "pays"
+    assert decision.gain is not None
+    assert decision.gain.low < 0.19 < decision.gain.high
+    assert counts["x=1 + y=2"] > 700
