@@ -4,10 +4,10 @@
 
 Virtual: task graphs of a runtime on 18 machines, the published ones and the same with every number moved
 (tests/virtual_runtime.py); the settings say how many workers have memory-bound tasks while messages move.
-Errors: experiments on simulated programs without a gain, and with one. Stencil: benchmarks/guard_stencil.c,
-whose best number of threads differs by phase, alone, guarded and at its best, in turns. Kills: guards
-whose levers act on a neighbour (tests/guard_kills.py). Exit code 1 where a goal is missed. What observing
-costs: guard_observe.py.
+Errors: experiments on simulated programs without a gain, and with one, by one lever or three. Stencil:
+benchmarks/guard_stencil.c, whose best number of threads differs by phase, alone, guarded and at its best, in
+turns. Kills: guards whose levers act on a neighbour (tests/guard_kills.py). Exit code 1 where a goal is
+missed. What observing costs: guard_observe.py.
 """
 
 from __future__ import annotations
@@ -133,6 +133,37 @@ def errors(programs: int, rounds: int) -> list[str]:
         )
         missed += [goal for goal, count in (("a claim", claimed), ("off", wrong)) if count > 0.05 * programs]
     return [f"{goal} by mistake in 5 % at most" for goal in dict.fromkeys(missed)]
+
+
+def several(programs: int, steps: int) -> list[str]:
+    """The goal of errors with three levers, one after the other, of which `y` gains 5 % or none does: a lever
+    that gains nothing is said to pay.
+    """
+    acting = {"x=1": {1: 2}, "y=1": {2: 2}, "y=2": {2: 3}, "z=1": {3: 2}}
+    settings = (("", "x=1"), ("", "y=1", "y=2"), ("", "z=1"), ("", PLACEBO))
+    combinations = list(itertools.product(*settings))
+    missed = []
+    for noise in (0.01, 0.05):
+        claimed = found = verdicts = 0
+        for seed, gain in itertools.product(range(programs), (0.0, 0.05)):
+            base = {AS_IT_IS: 1.0}
+            for parts in combinations:
+                base[" + ".join(filter(None, parts)) or AS_IT_IS] = 1 - gain * ("y=1" in parts)
+            decision = Decision(acting, {1: 1, 2: 1, 3: 1}, seed=seed, block_seconds=0.0)
+            decide(decision, noisy(base, noise, seed), steps)
+            paying = {one.lever for one in decision.results if one.verdict == "pays"}
+            claimed += bool(paying - ({"y"} if gain else set()))
+            found += bool(gain) and "y=1" in decision.chosen
+            verdicts += not gain and decision.verdict == "off"
+        print(
+            f"three levers, noise {noise:.0%}: a lever without a gain is said to pay in "
+            f"{claimed / programs / 2:.1%} of programs; the one that gains 5 % is kept in "
+            f"{found / programs:.0%}; off where none gains in {verdicts / programs:.0%}"
+        )
+        missed += (
+            ["a claim for one of three levers by mistake in 5 % at most"] if claimed > 0.1 * programs else []
+        )
+    return missed[:1]
 
 
 def kills(count: int) -> list[str]:
@@ -290,6 +321,7 @@ def main() -> int:
     missed = virtual(options.graphs, options.steps, options.noise) if options.graphs else []
     missed += errors(options.programs, options.rounds) if options.programs else []
     missed += early(min(options.programs, 100)) if options.programs else []
+    missed += several(min(options.programs, 200), options.steps) if options.programs else []
     missed += sensor(options.messages) if options.messages else []
     missed += kills(options.kills) if options.kills else []
     if options.pairs:

@@ -20,7 +20,7 @@ COMMANDS = [path for path in sorted(BENCHMARKS.glob("*.py")) if "__main__" in pa
 PATIENCE = 300  # s, on a busy machine whose first benchmark builds its programs
 
 
-BESIDE_NOTHING = ("demand", "guard", "guard_starpu")
+BESIDE_NOTHING = ("demand", "guard", "guard_observe", "guard_starpu")
 """A load of the lowest priority hardly runs beside other tests; one guard acts on a node at a time."""
 
 

@@ -34,8 +34,8 @@ RECENT = 8
 RECENT_STEPS = 15
 CHANGED = 1.3
 """Where all of RECENT_STEPS take this much longer, or shorter, than before, the program has changed."""
-ROUNDS_OF_LEVER = 27
-"""After these, where others wait, a lever of which nothing is known is left: the fifth look."""
+ROUNDS_OF_LEVER = 76
+"""After these, where others wait, a lever of which nothing is known is left: the eighth look or so."""
 FIRST_PHASE = 0.8
 """The share of the error that its first phase has; the j-th one has 1 / (j (j - 1)) of the rest."""
 
@@ -168,7 +168,7 @@ class Decision:
     @property
     def gain(self) -> Interval | None:
         """That of all settings that pay together, else of the one that comes nearest to it; None before the
-        first look. The ends of all levers hold together (Bonferroni), so those of the product do.
+        first look. The low ends of all levers hold together (Bonferroni), so that of the product does.
         """
         results = self.results
         gains = [one.gain for one in results if one.verdict == "pays" and one.gain is not None]
@@ -334,7 +334,8 @@ class Decision:
             OnlineExperiment(
                 names,
                 seed=self._seed + self.phases + 1000 * len(self.experiments),
-                error=share * ERROR / max(len(levers), 1),
+                error=share * ERROR,
+                levers=max(len(levers), 1),
                 earlier=self._earlier,
                 reference=reference,
                 placebo=names[0],

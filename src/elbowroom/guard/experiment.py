@@ -104,10 +104,12 @@ class OnlineExperiment:
         earlier: Mapping[str, Sequence[float]] | None = None,
         reference: str = AS_IT_IS,
         placebo: str = PLACEBO,
+        levers: int = 1,
     ) -> None:
         """Arms besides `reference`, with which they are compared, at least one, each once; ValueError
-        otherwise. `placebo`: the name of the arm that is one. `earlier`: the values of rounds in earlier runs
-        of the program, by arm (`logs`).
+        otherwise. `placebo`: the name of the arm that is one. `levers`: so many experiments share the error
+        of a claim that a setting pays. `earlier`: the values of rounds in earlier runs of the program, by arm
+        (`logs`).
         """
         if not arms or len({reference, *arms}) != len(arms) + 1:
             raise ValueError(f"arms {list(arms)}: at least one, each once, and none is called {reference}")
@@ -119,7 +121,7 @@ class OnlineExperiment:
         self._generator = np.random.default_rng(seed)
         self._logs: dict[str, list[float]] = {arm: [] for arm in arms}
         self._results = {arm: ArmResult(arm=arm, gain=None, rounds=0) for arm in arms}
-        self._sharing = max(len(self._acting()), 1)
+        self._sharing = max(len(self._acting()), 1) * levers
         self._first_look = first_look(self._sharing, error)
         for arm, logs in (earlier or {}).items():
             for log in logs if arm in self._logs else ():

@@ -144,7 +144,7 @@ def _decider(request: GuardRequest) -> MakeDecision:
         search = None
         earlier = request.earlier
         chosen = None
-        for lever, readings in running:
+        for lever, readings in sorted(running, key=lambda one: one.lever.number):
             if lever.inside:
                 placebo[lever.number] = 1
             if lever.name == threads.LEVER.name:
@@ -268,4 +268,19 @@ def _why_nothing(request: GuardRequest, steering: Steering) -> list[str]:
     results = steering.decision.results
     if results and not any(one.gain for one in results):
         return ["the program ended before the experiment said anything: let it run longer, or use --resume"]
-    return []
+    return _why_unclear(steering.decision)
+
+
+def _why_unclear(decision: Decision) -> list[str]:
+    """How wide the interval still is where that is why nothing can be said."""
+    gains = {
+        one.arm: one.gain for one in decision.results if one.verdict == "cannot say" and one.gain is not None
+    }
+    if decision.verdict != "cannot say" or not gains:
+        return []
+    arm, gain = max(gains.items(), key=lambda item: item[1].high)
+    return [
+        f"steps vary too much for so few rounds: {arm} saves between {100 * gain.low:.1f} and "
+        f"{100 * gain.high:.1f} % of a step; let the program run longer, use --resume, or keep other work "
+        "off its cores"
+    ]

@@ -124,6 +124,13 @@ class Guard(Verb):
         print_all(result.reasons, style="yellow")
         for lever in result.levers:
             print_wrapped(f"{lever.name}: asked {lever.requested}; got {lever.got}")
+        for one in result.by_lever if len(result.by_lever) > 1 else ():
+            gain = (
+                ""
+                if one.gain is None
+                else f": {one.arm} saves {_percent(one.gain)} of a step of {one.reference}"
+            )
+            print_wrapped(f"{one.lever}: {one.verdict}{gain}")
 
     def answer(self, result: Receipt) -> Answer:
         """The verdict, what it is based on, and how to go on."""

@@ -17,6 +17,7 @@ from elbowroom.guard.board import SETTINGS, VERSION
 from elbowroom.guard.decision import Decision
 from elbowroom.guard.keeper import Keeper
 from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
+from elbowroom.guard.rank_steps import MIXED, RankSteps
 from elbowroom.guard.steering import RunningLever, Steering
 from elbowroom.guard.step_file import CALL, STEP, StepFile
 
@@ -221,6 +222,50 @@ def test_a_lever_that_cannot_be_tried_is_not_used_and_the_reason_is_said(board: 
     run(steering, [rank], 10, lambda arm: 0.04)
     assert steering.running == []
     assert any("outside: not used" in note for note in steering.notes)
+
+
+def test_a_step_is_complete_when_all_ranks_have_completed_it(board: Path) -> None:
+    ranks = [Rank(board, rank) for rank in (0, 1)]
+    joined = RankSteps({rank.path: rank.file for rank in ranks}, True)
+    ranks[0].step(1.0, 0.1)
+    assert joined.new() is None
+    ranks[0].step(1.1, 0.1)
+    ranks[1].step(1.0, 0.3)
+    steps = joined.new()
+    assert steps is not None
+    assert (steps.numbers.tolist(), steps.begins.tolist()) == ([0], [1.0])
+    assert steps.seconds == pytest.approx([0.2])
+
+
+def test_steps_by_calls_are_the_same_where_they_begin_at_nearly_the_same_time(board: Path) -> None:
+    ranks = [Rank(board, rank) for rank in (0, 1)]
+    joined = RankSteps({rank.path: rank.file for rank in ranks}, False)
+    ranks[1].step(0.001, 0.1)
+    for number in range(3):
+        for rank in ranks:
+            rank.step(0.1 * (number + 1), 0.1)
+    steps = joined.new()
+    assert steps is not None
+    assert steps.numbers.tolist() == [0, 1, 2]
+    first, second = (rows["begin"].tolist() for rows in steps.rows)
+    assert first == second
+
+
+def test_steps_that_a_rank_overwrote_are_left_out_and_those_behind_are_joined(board: Path) -> None:
+    ranks = [Rank(board, rank) for rank in (0, 1)]
+    joined = RankSteps({rank.path: rank.file for rank in ranks}, True)
+    ranks[0].step(0.0, 0.1)
+    for number in range(step_file.STEPS + 10):
+        ranks[1].step(0.1 * number, 0.1)
+    assert joined.new() is None
+    for number in range(1, step_file.STEPS + 10):
+        ranks[0].put(step_file._REST, "<I", number % 2)
+        ranks[0].step(0.1 * number, 0.1)
+    steps = joined.new()
+    assert steps is not None
+    assert steps.numbers[0] > 0
+    assert steps.numbers[-1] == step_file.STEPS + 9
+    assert set(steps.arms[1::2].tolist()) ^ set(steps.arms[::2].tolist()) == {0, MIXED}
 
 
 def test_a_file_that_is_none_of_steps_is_refused(tmp_path: Path) -> None:
