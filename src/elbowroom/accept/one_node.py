@@ -88,11 +88,11 @@ def judge_node(
     levels = tuple(_levels(known, baseline))
     missing = [quantity for quantity in columns if quantity not in known]
     against = "" if baseline is None else f" against {baseline.site}"
-    verdict, why = _answer(name, suspects, disturbed)
-    if not suspects and baseline is None:
-        why = "Nothing was compared: give --baseline site.json."
-    elif not suspects and not disturbed:
-        why = f"{len(known)} quantities were compared with the medians of {len(baseline.names)} nodes."
+    if baseline is None:
+        compared = "Nothing was compared: give --baseline site.json."
+    else:
+        compared = f"{len(judged)} quantities were compared with the medians of {len(baseline.names)} nodes."
+    verdict, why = _answer(name, suspects, disturbed, compared)
     return AcceptanceDocument(
         site=f"node {name}{against}",
         verdict=verdict,
@@ -109,8 +109,8 @@ def judge_node(
     )
 
 
-def _answer(name: str, suspects: Sequence[Suspect], disturbed: float) -> tuple[str, str]:
-    """The verdict and the reason, of a node that was compared with its site."""
+def _answer(name: str, suspects: Sequence[Suspect], disturbed: float, compared: str) -> tuple[str, str]:
+    """The verdict and the reason."""
     if suspects:
         one = suspects[0]
         verdict = f"{name} is a suspect: it loses {percent(one.loss)} of {one.quantity}."
@@ -119,9 +119,9 @@ def _answer(name: str, suspects: Sequence[Suspect], disturbed: float) -> tuple[s
         wait = percent(disturbed, digits=0)
         return (
             f"{name} cannot be judged: other programs use its cores.",
-            f"Threads that compute wait for a core {wait} of the time.",
+            f"Threads that compute wait for a core {wait} of the time. {compared}",
         )
-    return f"{name} is no suspect.", ""
+    return f"{name} is no suspect.", compared
 
 
 def _suspects(name: str, known: dict[str, Floats], baseline: AcceptanceDocument) -> Iterator[Suspect]:

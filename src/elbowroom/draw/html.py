@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
@@ -28,9 +29,18 @@ def template(package: str, name: str) -> Any:
     import jinja2
 
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_keep_percent,
     )
     return environment.from_string(asset(package, name))
+
+
+def _keep_percent(value: object) -> object:
+    """Texts with a space before `%` at which no line ends; markup (SVG, styles, scripts) as it is."""
+    return re.sub(r"(?<=\d) %(?!\w)", "\u00a0%", value) if type(value) is str else value
 
 
 def embed(data: object) -> str:

@@ -230,3 +230,10 @@ def test_lost_nodes_beyond_a_quarter_of_a_site_are_not_drained() -> None:
     document = with_missing(examined(40, "link:35"), lost, [])
     assert document.drain == 'scontrol update NodeName=n35 State=DRAIN Reason="elbowroom: link"'
     assert any("20 nodes of the cause 'not reachable'" in note for note in document.notes)
+
+
+def test_no_line_of_the_page_begins_with_a_percent_sign() -> None:
+    page = next(one for one in FORMATS.all() if one.name == "html").text(examined(40, "link:5")).decode()
+    body = page[page.index("<body") : page.index("<svg")] + page[page.index("</svg>") :]
+    assert "\u00a0%" in body
+    assert not re.search(r"\d\s*[ \n]%", body)

@@ -61,3 +61,11 @@ def test_what_could_not_be_measured_is_said(baseline: AcceptanceDocument) -> Non
     document = judge_node("n7", without, baseline, "site.json")
     assert document.notes == ("n/a: memory",)
     assert document.exit_code == 0
+
+
+def test_a_node_whose_cores_other_programs_use_is_not_judged_and_not_drained(
+    baseline: AcceptanceDocument,
+) -> None:
+    document = judge_node("n7", rows(memory=0.5, core=0.5, waiting=300.0), baseline, "site.json")
+    assert (document.suspects, document.drain, document.exit_code) == ((), "", 3)
+    assert document.verdict == "n7 cannot be judged: other programs use its cores."
