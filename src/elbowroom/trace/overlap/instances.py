@@ -161,6 +161,8 @@ class Windows:
         """
         length = self.length[self.cell].astype(float)
         lasts = np.minimum(np.floor(usual), length)
+        # What a step launched may run in the next one.
+        since = self.since % length
         # Twice each cell, so that what goes on at its begin is there behind its end as well.
         spans = _cut(self.active, self.first)
         cell = np.searchsorted(self.first, spans[0], side="right") - 1
@@ -175,10 +177,16 @@ class Windows:
             knots, active = np.zeros((2, 1))
         first = 2.0 * self.first[self.cell]
         for shift in shifts:
-            moved = self.since - np.floor(shift[self.step] * self.length)[self.cell]
+            moved = since - np.floor(shift[self.step] * self.length)[self.cell]
             at = first + np.where(moved < 0, moved + length, moved)
             covered: Floats = np.interp(at + lasts, knots, active) - np.interp(at, knots, active)
             yield covered / np.maximum(lasts, 1)
+
+    def episode(self, own: Floats) -> Floats:
+        """How long the last activity that begins before the end of each instance lasts, ns; 0: none does."""
+        at = np.searchsorted(self.active.start, self.first[self.cell] + self.since + own) - 1
+        lasts = np.append(self.active.end - self.active.start, 0)
+        return lasts[at].astype(float)
 
     def episodes(self) -> Floats:
         """How many times of activity each cell has, if they were equally long."""

@@ -37,8 +37,8 @@ class RowEffect:
 class Pool:
     """Of each row: its `kernel`, the logarithm of its slowdown (`log`), its standard `error` and its
     `contrasts`. `multiplier`: of each class's weight, for the mean over the shared time; `unseen`: the
-    variance of that mean, since the parts of rows in it are not those of the shared time; `spread`: the
-    variance between rows, 0 where they may be alike.
+    variance of that mean, since the parts of rows in it are not those of the shared time (without
+    multipliers: `unweighted`); `spread`: the variance between rows, 0 where they may be alike.
     """
 
     kernel: Ints
@@ -47,6 +47,7 @@ class Pool:
     contrasts: Floats
     multiplier: Floats
     unseen: float
+    unweighted: float
     spread: float
 
 
@@ -103,6 +104,7 @@ def pool_rows(
         contrasts=np.where(usable, contrasts, 0.0),
         multiplier=multiplier,
         unseen=float(((mixed - time) ** 2).sum()) * excess,
+        unweighted=float(((part - time) ** 2).sum()) * excess,
         spread=spread,
     )
 

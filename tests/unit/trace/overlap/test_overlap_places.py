@@ -196,6 +196,15 @@ def test_communication_that_moves_by_the_whole_step_covers_what_it_covered() -> 
         assert share == pytest.approx(made.at_begin.astype(float), abs=1e-4)
 
 
+def test_what_runs_after_the_end_of_its_step_counts_from_the_begin_again() -> None:
+    made, active = table(np.full((3, 8), 1e6), np.random.default_rng(1).random((3, 8)) < 0.5)
+    windows = windows_of(made, active)
+    late = dataclasses.replace(windows, since=windows.since + windows.length[windows.cell])
+    shifts = np.random.default_rng(2).random((4, 3))
+    for one, other in zip(*(of.shares(shifts, made.own) for of in (windows, late)), strict=True):
+        assert one == pytest.approx(other)
+
+
 def test_copies_of_steps_change_neither_the_estimate_nor_its_interval() -> None:
     events, _ = make_events(Truth(seed=3, steps=4, slowdown=1.2))
     span = int(events.end.max() - events.start.min())
