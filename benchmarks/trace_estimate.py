@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import itertools
 import json
 import math
 import multiprocessing
@@ -216,9 +217,8 @@ def cases_of(asked: Any, files: Sequence[str]) -> list[Case]:
         for at in range(asked.comparisons)
     ]
     cases += [
-        Case("confounded", "", 1.0 + 0.2 * (at % 2), (asked.seed, 200_000 + at), kind, strength)
-        for kind in range(len(KINDS))
-        for strength in STRENGTHS
+        Case("confounded", "", 1.0 + 0.2 * (at % 2), (asked.seed, 200_000 + 1000 * row + at), kind, strength)
+        for row, (kind, strength) in enumerate(itertools.product(range(len(KINDS)), STRENGTHS))
         for at in range(asked.truths)
     ]
     return cases
