@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -54,7 +53,7 @@ NS = 1e9
 REPEATED = "the trace names no steps: {} repetitions of the same computations count as steps"
 TOO_WIDE = "the interval of its slowdown, {:.2f} to {:.2f}, is too wide to be of use"
 WIDEST = 1.35
-"""The upper end of an interval over its lower end, at most."""
+"""The upper end of an interval that holds 1 over its lower end, at most."""
 COPIES = "{} steps have exactly the durations of others: they are copies, and count once"
 WINDOW = 8
 """Steps that are compared with each other where communication covers whole steps or none of a step."""
@@ -230,14 +229,14 @@ def _measured(
     active: Mapping[int, Spans],
     slowdowns: Slowdowns,
 ) -> tuple[Slowdowns, Cost | None]:
-    """The slowdowns with what they cost; without any where the interval is too wide to be of use: its ends
-    differ by more than WIDEST, and by more than the slowdown itself.
+    """The slowdowns with what they cost; without any where the interval is of no use: it neither shows that
+    hiding costs or gains anything, nor do its ends differ by less than WIDEST.
     """
     if slowdowns.reason or slowdowns.effect is None:
         return slowdowns, None
     cost = cost_of(events, exposure, kernel, slowdowns.effect, active, times.ranks)
-    value, low, high = cost.slowdown.value, cost.slowdown.low, cost.slowdown.high
-    if math.log(high / low) <= max(math.log(WIDEST), abs(math.log(value))):
+    low, high = cost.slowdown.low, cost.slowdown.high
+    if not low <= 1 <= high or high / low <= WIDEST:
         return slowdowns, cost
     return dataclasses.replace(slowdowns, effect=None, reason=TOO_WIDE.format(low, high)), None
 
