@@ -51,7 +51,7 @@ def _row(name: str, mpi: Mpi) -> Problem:
 def test_what_is_planted_is_named_and_its_twin_has_no_cause(name: str, tmp_path: Path) -> None:
     mpi = mpi_called("openmpi" if name.endswith("fortran") else "embedded")
     row = _row(name, mpi)
-    named = []
+    named, judged = [], []
     for repaired in (False, True):
         words = zoo_programs.launch_line(
             row,
@@ -70,9 +70,11 @@ def test_what_is_planted_is_named_and_its_twin_has_no_cause(name: str, tmp_path:
             env=zoo_programs.started_with(row, mpi, tmp_path / "programs", repaired=repaired),
         )
         assert done.returncode == 0, done.stderr
-        named.append([one["cause"] for one in json.loads(done.stdout)["causes"]])
-    # Other tests run beside it: that cores are shared may be true.
+        document = json.loads(done.stdout)
+        named.append([one["cause"] for one in document["causes"]])
+        judged.append(not document["not_judged"])
+    # Other tests run beside it: that cores are shared may be true, and that nothing is certain.
     found, twin = ([cause for cause in causes if cause != "shared-core"] for causes in named)
-    assert found[0] == row.cause
+    assert found[:1] == ([row.cause] if judged[0] else [])
     # Python's processes differ in speed, the more beside other tests: its twin may be uneven in fact.
     assert row.cause not in twin or row.language == "Python"

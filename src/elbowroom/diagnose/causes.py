@@ -35,7 +35,7 @@ SURE = 0.03
 FAMILY_ERROR = 0.05
 """The chance that the steps of a program show any cause whose share is SURE at most."""
 SHARED_ERROR = 0.1
-"""What ranks wait for cores is only known to this part of it where waits for each other are left out: the
+"""What ranks wait for cores is only known to this part of it where other parts of a call are left: the
 scheduler's samples are longer than calls."""
 SIBLING_LOSS = (0.0, 0.25, 0.5)
 """What a computing thread loses to another one on its core (SMT): nothing if it waits for memory, half at
@@ -44,6 +44,8 @@ REMOTE_LOSS = (0.0, 0.25, 0.5)
 """Likewise, of memory of another NUMA node."""
 EAGER_GAIN = 0.5
 """About this part of the time of messages just above the eager limit is the handshake."""
+FEWEST = 0.01
+"""A smaller share of a step that is left without other processes is not known."""
 SHORTEST = 0.1
 """Seconds of steps below which no cause is named: start-up and other processes are most of that time."""
 PERSISTENT = 0.6
@@ -92,7 +94,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
 class CauseFinding(NamedTuple):
     """What the test of a cause finds: its share of a step, what to call it, and what shows it. `certain`:
-    facts show it, and not its share.
+    facts show it, and not its share; `bounded`: the interval has the error of waits for cores already.
     """
 
     share: Interval
@@ -100,6 +102,7 @@ class CauseFinding(NamedTuple):
     evidence: str
     ranks: tuple[int, ...] = ()
     certain: bool = False
+    bounded: bool = False
 
 
 class CauseTest(NamedTuple):
@@ -114,6 +117,13 @@ def waits_for_cores(evidence: StepEvidence) -> Floats:
     """(steps, ranks) seconds that ranks wait for a core, or for a rank that does."""
     for_others = evidence.seconds("late_ranks", "collective_wait") - evidence.account.uneven
     return np.asarray(evidence.seconds("scheduler") + np.maximum(for_others, 0.0))
+
+
+def without_others(evidence: StepEvidence) -> float:
+    """The share of a step that is left without the waits for cores that other processes cause."""
+    crowd = processors.crowd_of(evidence.profile)
+    theirs = 1.0 if crowd is None else 1 - _own_part(evidence, crowd)
+    return max(1 - theirs * evidence.share(waits_for_cores(evidence)).value, FEWEST)
 
 
 def _own_part(evidence: StepEvidence, crowd: processors.Crowd) -> float:
@@ -234,50 +244,81 @@ def no_progress(evidence: StepEvidence) -> CauseFinding | None:
     )
 
 
+def _less_work(evidence: StepEvidence) -> Floats:
+    """(steps, ranks) seconds that each rank computes less than the one that computes longest in all steps."""
+    busy = evidence.seconds("compute", "io")
+    most = int(busy.mean(axis=0).argmax())
+    return np.asarray(busy[:, most, None] - busy)
+
+
 def _lasting(evidence: StepEvidence) -> Floats:
     """(1, ranks) seconds of the mean step by which the rank that computes longest is later than each."""
-    busy = evidence.seconds("compute", "io").mean(axis=0, keepdims=True)
-    return np.asarray(busy.max() - busy)
+    return np.asarray(_less_work(evidence).mean(axis=0, keepdims=True))
 
 
-def _beside_shared_cores(evidence: StepEvidence, share: Interval) -> Interval:
-    """The share of waits for ranks with what may be waits for cores in its interval."""
-    doubt = SHARED_ERROR * evidence.share(waits_for_cores(evidence)).value
+def _with_error(share: Interval, waits: float) -> Interval:
+    """A share with what may be `waits` for cores, a share of a step too, in its interval."""
+    doubt = SHARED_ERROR * waits
     low, high = share.ends(share.value)
     return Interval(value=share.value, low=max(0.0, low - doubt), high=high + doubt)
 
 
 def late_rank(evidence: StepEvidence) -> CauseFinding | None:
-    """Ranks wait for others that come later for another reason than a core that they do not get."""
+    """Ranks wait for others that come later for another reason than a core that they do not get: by these
+    waits, or by the CPU time of ranks, whichever is surer. Without waits for cores, the waits are.
+    """
+    faults = (_late_by_waits(evidence), _late_by_work(evidence))
+    return max((one for one in faults if one is not None), key=lambda one: _sure(one.share), default=None)
+
+
+def _late_by_waits(evidence: StepEvidence) -> CauseFinding | None:
     unexplained = evidence.account.uneven
     if traffic.small_messages(evidence.profile, evidence.account) is not None:
         # Each of many calls waits for whoever is a little later: only a lasting difference is a late rank.
         unexplained = np.minimum(unexplained, _lasting(evidence))
-    share = _beside_shared_cores(evidence, evidence.share(unexplained))
+    share = _with_error(evidence.share(unexplained), evidence.share(waits_for_cores(evidence)).value)
     if share.value <= 0:
         return None
-    account = evidence.account
     by_rank: dict[int, float] = {}
-    for (_, late), seconds in account.late.items():
+    for (_, late), seconds in evidence.account.late.items():
         by_rank[late] = by_rank.get(late, 0.0) + seconds
     whole = sum(by_rank.values())
     worst = max(by_rank, key=lambda rank: by_rank[rank], default=None)
-    compute, io = evidence.seconds("compute"), evidence.seconds("io")
-    spread = f"Ranks compute {short_time(float(compute.mean(axis=0).min()))} to "
-    spread += f"{short_time(float(compute.mean(axis=0).max()))} in a step"
-    if worst is None or worst not in account.ranks or by_rank[worst] < PERSISTENT * whole:
-        return CauseFinding(share, "Ranks wait for each other", f"{spread}; which one is late changes.")
-    host = next(rank.host for rank in evidence.profile.ranks if rank.rank == worst)
-    at = account.ranks.index(worst)
-    more = ""
-    if float(io[:, at].mean()) > LEAST * account.step_s:
-        more = f" It is in I/O {short_time(float(io[:, at].mean()))} of a step."
+    if worst is None or worst not in evidence.account.ranks or by_rank[worst] < PERSISTENT * whole:
+        text = f"{_spread(evidence)}; which one is late changes."
+        return CauseFinding(share, "Ranks wait for each other", text, bounded=True)
+    return _late(evidence, share, worst, f"{percent(by_rank[worst] / whole, digits=0)} of the waits are")
+
+
+def _late_by_work(evidence: StepEvidence) -> CauseFinding | None:
+    """One rank computes longer in all steps than others, which wait meanwhile, for it or for a core."""
+    less = _less_work(evidence)
+    waits = evidence.seconds("late_ranks", "collective_wait", "scheduler").mean(axis=0)
+    share = evidence.share(less * np.clip(waits / np.maximum(less.mean(axis=0), 1e-12), 0.0, 1.0))
+    if share.value <= 0:
+        return None
+    worst = evidence.account.ranks[int(less.mean(axis=0).argmin())]
+    return _late(evidence, share, worst, "By CPU time, the waits are")
+
+
+def _spread(evidence: StepEvidence) -> str:
+    compute = evidence.seconds("compute").mean(axis=0)
+    return f"Ranks compute {short_time(float(compute.min()))} to {short_time(float(compute.max()))} in a step"
+
+
+def _late(evidence: StepEvidence, share: Interval, rank: int, waits: str) -> CauseFinding:
+    """What is said of one rank that is late."""
+    host = next(one.host for one in evidence.profile.ranks if one.rank == rank)
+    account = evidence.account
+    at = account.ranks.index(rank)
+    compute, io = (float(evidence.seconds(part)[:, at].mean()) for part in ("compute", "io"))
+    more = f" It is in I/O {short_time(io)} of a step." if io > LEAST * account.step_s else ""
     return CauseFinding(
         share,
-        f"The other ranks wait for rank {worst}",
-        f"{percent(by_rank[worst] / whole, digits=0)} of the waits are for rank {worst} (on {host}). "
-        f"{spread}, rank {worst} {short_time(float(compute[:, at].mean()))}.{more}",
-        (worst,),
+        f"The other ranks wait for rank {rank}",
+        f"{waits} for rank {rank} (on {host}). {_spread(evidence)}, rank {rank} {short_time(compute)}.{more}",
+        (rank,),
+        bounded=True,
     )
 
 
@@ -416,6 +457,20 @@ def _too_little(evidence: StepEvidence) -> str:
     return ""
 
 
+def why_not_judged(evidence: StepEvidence) -> str:
+    """A sentence where a profile without a cause cannot rule them out; "" where it can."""
+    too_little = _too_little(evidence)
+    if too_little:
+        return f"Cannot say: {too_little}."
+    waits = evidence.share(waits_for_cores(evidence)).value
+    if waits >= evidence.share(evidence.seconds("compute", "io")).value:
+        return (
+            f"Cannot say: other processes take {percent(waits)} of a step, and no cause is certain beside "
+            "them."
+        )
+    return ""
+
+
 def _sure(share: Interval) -> float:
     """The end of an interval below `share` that all tests of a program together pass by chance with
     FAMILY_ERROR; its own low end is that of one test in twenty.
@@ -427,16 +482,18 @@ def _sure(share: Interval) -> float:
 
 def find_causes(evidence: StepEvidence) -> tuple[Cause, ...]:
     """The causes with a share of a step that can be believed, the largest first; `computation` alone where
-    there is none.
+    they are ruled out, and none where they are not (`why_not_judged`).
     """
-    faults = []
+    faults, own = [], without_others(evidence)
     for test in CAUSES if not _too_little(evidence) else ():
         finding = test.find(evidence)
         if finding is None:
             continue
-        share = finding.share
+        bounded = finding.certain or finding.bounded
+        share = finding.share if bounded else _with_error(finding.share, 1 - own)
         low, high = share.ends(share.value)
-        if finding.certain or (share.value >= LEAST and _sure(share) >= SURE):
+        if finding.certain or (share.value >= LEAST * own and _sure(share) >= SURE * own):
+            alone = f", and {percent(share.value / own)} without other processes" if own < 1 - BUSY else ""
             faults.append(
                 Cause(
                     cause=test.cause,
@@ -444,13 +501,15 @@ def find_causes(evidence: StepEvidence) -> tuple[Cause, ...]:
                     low=low,
                     high=high,
                     sentence=f"{finding.what}: {percent(share.value)} of a step ({percent(low)} to "
-                    f"{percent(high)}).",
+                    f"{percent(high)}){alone}.",
                     evidence=finding.evidence,
                     ranks=finding.ranks,
                     tries=test.tries,
                 )
             )
-    return tuple(sorted(faults, key=lambda cause: -cause.share)) or (_computation(evidence),)
+    if not faults and not why_not_judged(evidence):
+        return (_computation(evidence),)
+    return tuple(sorted(faults, key=lambda cause: -cause.share))
 
 
 def _computation(evidence: StepEvidence) -> Cause:
@@ -465,20 +524,14 @@ def _computation(evidence: StepEvidence) -> Cause:
         share=computing.value,
         low=low,
         high=high,
-        sentence=_without_fault(evidence, computing.value, waits),
+        sentence=_without_fault(evidence, computing.value),
         evidence=shown,
     )
 
 
-def _without_fault(evidence: StepEvidence, computing: float, waits: float) -> str:
+def _without_fault(evidence: StepEvidence, computing: float) -> str:
     """What is said where no cause is: from what hides causes to what rules them out."""
     account = evidence.account
-    too_little = _too_little(evidence)
-    if too_little:
-        return f"Cannot say: {too_little}."
-    if waits >= computing:
-        other = f"other processes take {percent(waits)} of a step"
-        return f"No fault of the program was found: {other}. Repeat it on a quiet machine."
     unknown = evidence.share(evidence.seconds("not_explained")).value
     if unknown >= LEAST:
         most = max(account.sites, key=lambda site: site.seconds.get("not_explained", 0.0), default=None)

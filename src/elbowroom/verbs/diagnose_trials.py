@@ -160,7 +160,7 @@ def run_trials(
         return Trials(off=request.off)
     wanted = [cause for cause in causes if cause not in NOTHING_TO_TRY]
     if not wanted and not every:
-        return Trials(off=NOTHING_TO_TRY[causes[0]] if causes else NOTHING_TO_TRY["computation"])
+        return Trials(off=NOTHING_TO_TRY[causes[0]] if causes else "no cause was judged")
     if folder is not None:
         REQUEST.write(folder / REQUEST_FILE, request, own=True)
     try:

@@ -17,7 +17,7 @@ from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
 from elbowroom.cli.console import chatter
 from elbowroom.diagnose.account import Account, account_of
-from elbowroom.diagnose.causes import Cause, StepEvidence, disturbance, find_causes
+from elbowroom.diagnose.causes import Cause, StepEvidence, disturbance, find_causes, why_not_judged
 from elbowroom.diagnose.summary import part_rows, pop_of, shares_of
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
@@ -70,13 +70,16 @@ def new_folder() -> Path:
 
 
 class Explained(NamedTuple):
-    """A profile explained: its account and causes, and the steps as a job has them, or why not."""
+    """A profile explained: its account and causes, or why none was judged; the steps as a job has them, or
+    why not.
+    """
 
     read: NodeAnalysis
     search: StepSearch
     account: Account
     causes: tuple[Cause, ...]
-    profiled: ProfiledSteps | None
+    not_judged: str
+    profiled: ProfiledSteps | None = None
     no_job: str = ""
 
 
@@ -90,12 +93,14 @@ def explain_profile(
     read = analyse_nodes(directory, curve, communication_threads=communication_threads)
     search = find_steps(read.analysis, of_all_ranks=read.inside)
     account = account_of(read.recorded, search.steps)
-    causes = find_causes(StepEvidence(profile=read.recorded, account=account))
+    evidence = StepEvidence(profile=read.recorded, account=account)
+    causes = find_causes(evidence)
+    not_judged = "" if causes else why_not_judged(evidence)
+    explained = Explained(read, search, account, causes, not_judged)
     try:
-        profiled = steps_of_job(read, search, directory)
+        return explained._replace(profiled=steps_of_job(read, search, directory))
     except UsageError as error:
-        return Explained(read, search, account, causes, None, error.message)
-    return Explained(read, search, account, causes, profiled)
+        return explained._replace(no_job=error.message)
 
 
 def diagnose(
@@ -174,7 +179,7 @@ def _with_trials(
 ) -> Diagnosis:
     """The diagnosis with what changed launch lines gain; a model that a cause needs is left its time."""
     steps, causes = diagnosis.steps, [cause.cause for cause in diagnosis.causes]
-    needs = QUICK_MODEL if causes[0] in NEEDS_MODEL else 0.0
+    needs = QUICK_MODEL if diagnosis.first_cause in NEEDS_MODEL else 0.0
     trials = run_trials(
         request,
         causes,
@@ -210,7 +215,7 @@ def _advised(
     machine, missing = None, ""
     earlier = EarlierModels(None) if given is not None else earlier_models(profiled.hosts, size)
     try:
-        needed = known.verify is not None or diagnosis.causes[0].cause in NEEDS_MODEL
+        needed = known.verify is not None or diagnosis.first_cause in NEEDS_MODEL
         if given is None and not needed and earlier.newest is None:
             missing = "There is no model of this machine, and no cause needs one."
         else:
@@ -333,6 +338,7 @@ def _without_model(explained: Explained, exit_code: int | None) -> Diagnosis:
         parts=part_rows(account),
         pop=pop_of(account),
         causes=explained.causes,
+        not_judged=explained.not_judged,
         job=None,
         demand=demand_of_profile(read.recorded.folder),
         notes=(

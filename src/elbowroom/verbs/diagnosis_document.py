@@ -9,7 +9,7 @@ import msgspec
 from elbowroom import display
 from elbowroom.advise.advice import Advice
 from elbowroom.advise.verification import Compared
-from elbowroom.diagnose.causes import Cause
+from elbowroom.diagnose.causes import Cause, CauseName
 from elbowroom.diagnose.summary import AccountShares, PartRow, PopShares
 from elbowroom.diagnose.trials import Tried
 from elbowroom.models.demand import Demand
@@ -53,7 +53,8 @@ class CoreBound(msgspec.Struct, frozen=True, kw_only=True):
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """What `diagnose --json` prints. `exit_code`: of the program, None where only its profile was read;
     `step_s`: the mean step; `account`: its parts as shares of it, `parts` with intervals, ranks and places;
-    `causes`: of lost time, the largest first; `tried`: changed launch lines that were measured.
+    `causes`: of lost time, the largest first; none where `not_judged` says why; `tried`: changed launch lines
+    that were measured.
 
     `page`: its file. `job`: as in `job_file`, None where the steps send no data; `unknown`: what the
     profile could not tell of it; `model`: None where none existed and none was needed (`missing` says
@@ -75,6 +76,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[PartRow, ...]
     pop: PopShares
     causes: tuple[Cause, ...]
+    not_judged: str = ""
     tried: tuple[Tried, ...] = ()
     job: dict[str, Any] | None
     job_file: str | None = None
@@ -92,7 +94,12 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     trusted: bool = True
     notes: tuple[str, ...] = ()
 
+    @property
+    def first_cause(self) -> CauseName | None:
+        """None where none was judged."""
+        return self.causes[0].cause if self.causes else None
+
     def __repr__(self) -> str:
-        return f"Diagnosis(profile={self.profile!r}, cause={self.causes[0].cause!r})"
+        return f"Diagnosis(profile={self.profile!r}, cause={self.first_cause!r})"
 
     __str__, _repr_html_ = display.text, display.html

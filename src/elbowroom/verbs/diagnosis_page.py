@@ -30,7 +30,7 @@ def page_of(diagnosis: Diagnosis, profile: Profile, account: Account) -> Diagnos
         verdict=answer.verdict,
         why=answer.why,
         following=answer.next,
-        fault=diagnosis.causes[0].cause != "computation",
+        fault=diagnosis.first_cause != "computation",
         steps=steps_sentence(diagnosis),
         notes=diagnosis.notes,
         bars=tuple(

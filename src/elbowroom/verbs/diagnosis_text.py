@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LEAST = 0.005
 """A smaller part of the account has no row."""
+NOT_JUDGED = "The account says where the time went; a cause needs a longer run or a quiet machine."
 INSENSITIVE = 1.05
 """A program that loses less beside the largest load is bound by its cores."""
 MUCH = 0.1
@@ -110,15 +111,17 @@ def diagnosis_answer(diagnosis: Diagnosis) -> Answer:
     """
     if diagnosis.verified is not None:
         return compared_answer(diagnosis.verified)
-    cause = diagnosis.causes[0]
     following = next_command(diagnosis)
     best = next((line for line in diagnosis.tried if line.decided == "gains"), None)
-    why = cause.evidence
+    cause = next(iter(diagnosis.causes), None)
+    why = "" if cause is None else cause.evidence
     if best is not None:
-        why = f"{cause.sentence} {cause.evidence}"
+        why = diagnosis.not_judged if cause is None else f"{cause.sentence} {cause.evidence}"
         gain = with_span(percent(best.gain.value), *map(percent, best.gain.ends(best.gain.value)))
         verdict = f"Another launch line saves {gain}: {best.what}."
         return Answer(verdict, why, best.command, "green")
+    if cause is None:
+        return Answer(diagnosis.not_judged, NOT_JUDGED, following, "yellow")
     if cause.cause == "computation":
         return Answer(cause.sentence, why, following, "green")
     if diagnosis.tried:
