@@ -284,6 +284,24 @@ def test_a_file_of_no_known_format_names_the_tools_that_write_them(tmp_path: Pat
     assert all(tool in error.value.hint for tool in ("mpiP", "DLB", "Caliper"))
 
 
+def of_job(text: str, mark: str) -> str:
+    """The output of a job that prints a file, each line behind a launcher's label."""
+    lines = ["Starting at 12:00", "step 1: residual 0.5", *text.splitlines(), "", "job finished: 0"]
+    return "".join(f"{mark}{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize("mark", ["", "[1,0]<stdout>: ", "0: ", "node01: "])
+@pytest.mark.parametrize("text", [MPIP, json.dumps(TALP, indent=2), CALIPER], ids=["mpiP", "TALP", "Caliper"])
+def test_a_file_in_the_output_of_a_job_is_read_as_by_itself(tmp_path: Path, text: str, mark: str) -> None:
+    assert read(tmp_path, of_job(text, mark)) == read(tmp_path, text)
+
+
+def test_an_error_of_a_file_in_the_output_of_a_job_has_the_line_of_the_output(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as error:
+        read(tmp_path, of_job(CALIPER.replace("ref=30,attr", "ref=99,attr"), "0: "))
+    assert "line 12 " in error.value.message
+
+
 def test_causes_are_named_only_where_the_file_has_evidence(tmp_path: Path) -> None:
     text = CALIPER.replace("data=7.5=1", "data=6.0=1").replace("data=0.5=1", "data=2.0=1")
     profile = read(tmp_path, text)

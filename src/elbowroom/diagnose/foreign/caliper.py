@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +44,12 @@ NANO = 1e-9
 def is_of(start: bytes) -> bool:
     """Whether a file begins like one."""
     return start.lstrip().startswith(b"__rec=")
+
+
+def part_of(lines: Sequence[str]) -> range | None:
+    """The lines of a log from the first record to the last; None without one."""
+    records = [at for at, line in enumerate(lines) if is_of(line.encode())]
+    return range(records[0], records[-1] + 1) if records else None
 
 
 def read(text: str, path: Path) -> ForeignProfile:

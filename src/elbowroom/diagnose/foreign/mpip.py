@@ -9,7 +9,7 @@ sums up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from elbowroom.diagnose.foreign.profile import CallTime, ForeignProfile, RankTime, damaged, number
@@ -27,6 +27,16 @@ _SITE = re.compile(r"^ *(\d+) +(\d+) +(.*?)\s+(?:(\d+) +)?(\S+)(?: +(\S+))? *$")
 def is_of(start: bytes) -> bool:
     """Whether a file begins like one."""
     return start.lstrip().startswith((b"@ mpiP", b"@mpiP"))
+
+
+def part_of(lines: Sequence[str]) -> range | None:
+    """The lines of a log from the header of a report to its end; None without one."""
+    first = next((at for at, line in enumerate(lines) if is_of(line.encode())), None)
+    if first is None:
+        return None
+    ends = [at for at, line in enumerate(lines) if _TITLE.match(line) and "End of Report" in line]
+    stop = max((at + 1 for at in ends if at > first), default=len(lines))
+    return range(first, stop + 1 if stop < len(lines) and _DASHES.match(lines[stop]) else stop)
 
 
 def read(text: str, path: Path) -> ForeignProfile:

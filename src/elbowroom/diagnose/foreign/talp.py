@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,21 @@ _KNOWN = re.compile(rb'"(popMetrics|elapsedTime|usefulTime|dlbVersion|parallelEf
 def is_of(start: bytes) -> bool:
     """Whether a file begins like one."""
     return start.lstrip().startswith(b"{") and _KNOWN.search(start) is not None
+
+
+def part_of(lines: Sequence[str]) -> range | None:
+    """The lines of a log that are its first object with metrics; None without one."""
+    for first, line in enumerate(lines):
+        if not line.startswith("{"):
+            continue
+        text = "\n".join(lines[first:])
+        try:
+            stop = json.JSONDecoder().raw_decode(text)[1]
+        except (ValueError, RecursionError):
+            stop = len(text)
+        if _KNOWN.search(text[:stop].encode()):
+            return range(first, first + text[:stop].count("\n") + 1)
+    return None
 
 
 def read(text: str, path: Path) -> ForeignProfile:
