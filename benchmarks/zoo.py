@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
 
 import zoo_programs  # noqa: E402
-from elbowroom.diagnose.causes import LEAST  # noqa: E402
+from elbowroom.diagnose.causes import CAUSES, LEAST  # noqa: E402
 from elbowroom.errors import ElbowroomError  # noqa: E402
 from elbowroom.launch.mpi import Mpi, find_mpi  # noqa: E402
 from elbowroom.verbs.diagnosis import explain_profile  # noqa: E402
@@ -264,23 +264,44 @@ def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
     planted = [one for one in outcomes if not one.draw.repaired]
     twins = [one for one in outcomes if one.draw.repaired]
     rest = _percent([one.account.get("not_explained") for one in outcomes])
-    yield f"| **all** | | {with_interval(planted)} | {with_interval(twins)} | {rest} |"
+    found, right = (with_interval(sum(one.right for one in own), len(own)) for own in (planted, twins))
+    yield f"| **all** | | {found} | {right} | {rest} |"
 
 
 def share_of(outcomes: Sequence[Outcome]) -> str:
     return f"{sum(one.right for one in outcomes)} of {len(outcomes)}" if outcomes else "-"
 
 
-def with_interval(outcomes: Sequence[Outcome]) -> str:
-    """As `share_of`, with Wilson's 95 % interval of the share."""
-    count, z = len(outcomes), 1.96
+def with_interval(some: int, count: int) -> str:
+    """`some` of `count`, with Wilson's 95 % interval of the share."""
+    z = 1.96
     if not count:
         return "-"
-    share = sum(one.right for one in outcomes) / count
+    share = some / count
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
     low, high = max(0.0, middle - half), min(1.0, middle + half)
-    return f"{share_of(outcomes)}: {100 * share:.0f} % ({100 * low:.0f} to {100 * high:.0f} %)"
+    return f"{some} of {count}: {100 * share:.0f} % ({100 * low:.0f} to {100 * high:.0f} %)"
+
+
+def rates(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Lines of Markdown: by cause, how often it is named, in any place, where it is planted and where not."""
+    head = ("cause", "named where planted", "named where not planted")
+    yield f"| {' | '.join(head)} |"
+    yield "|" + len(head) * "---|"
+    problems = zoo_programs.problems()
+    for test in CAUSES:
+        named: dict[bool, list[bool]] = {True: [], False: []}
+        for one in outcomes:
+            planted = not one.draw.repaired and problems[one.draw.problem].cause == test.cause
+            named[planted].append(test.cause in one.counted)
+        yield (
+            f"| `{test.cause}` | "
+            + " | ".join(
+                f"{with_interval(sum(named[planted]), len(named[planted]))}" for planted in (True, False)
+            )
+            + " |"
+        )
 
 
 def _percent(values: Sequence[float | None]) -> str:
@@ -296,7 +317,8 @@ def misses(outcomes: Sequence[Outcome]) -> Iterator[str]:
         draw = one.draw
         size = "" if draw.size is None else f" size {draw.size:g}"
         where = f"{draw.mpi}, {draw.ranks} ranks{', beside a busy core' if draw.beside else ''}"
-        named = ", ".join(f"{name} {100 * share:.0f} %" for name, share in one.causes) or one.error
+        named = ", ".join(f"{name} {100 * share:.0f} %" for name, share in one.causes)
+        named = named or one.error or "not judged"
         twin = " repaired" if draw.repaired else ""
         yield f"{draw.problem}{twin}{size}, {draw.step_ms:g} ms, {where}: {named}"
 
@@ -322,6 +344,13 @@ def page(outcomes: Sequence[Outcome], command: str) -> str:
         "",
         *table(outcomes),
         "",
+        "## Errors of each cause",
+        "",
+        "In any place of the list, of the runs above. Where it is not planted: all twins, and the problems of "
+        "other causes.",
+        "",
+        *rates(outcomes),
+        "",
         "## Runs that were not right",
         "",
         *(f"- {line}" for line in misses(outcomes)),
@@ -330,7 +359,9 @@ def page(outcomes: Sequence[Outcome], command: str) -> str:
 
 
 def main() -> int:
-    parser = Command(__doc__, smoke="--count 4 --only ^late-rank-persistent$ --keep {folder}")
+    parser = Command(
+        __doc__, smoke="--count 4 --only ^late-rank-persistent$ --keep {folder} --table {folder}/zoo.md"
+    )
     parser.add_argument("--count", type=int, default=200, help="runs to draw")
     parser.add_argument("--seed", type=int, default=1, help="another one draws other runs and sizes")
     parser.add_argument("--only", help="problems whose name this expression finds")
