@@ -346,8 +346,8 @@ def page(outcomes: Sequence[Outcome], command: str) -> str:
         "",
         "## Errors of each cause",
         "",
-        "In any place of the list, of the runs above. Where it is not planted: all twins, and the problems of "
-        "other causes.",
+        "In any place of the list, of the runs above. Where it is not planted: all twins, and the problems "
+        "of other causes.",
         "",
         *rates(outcomes),
         "",
@@ -360,7 +360,7 @@ def page(outcomes: Sequence[Outcome], command: str) -> str:
 
 def main() -> int:
     parser = Command(
-        __doc__, smoke="--count 4 --only ^late-rank-persistent$ --keep {folder} --table {folder}/zoo.md"
+        __doc__, smoke="--count 2 --only ^late-rank-persistent$ --keep {folder} --table {folder}/z.md"
     )
     parser.add_argument("--count", type=int, default=200, help="runs to draw")
     parser.add_argument("--seed", type=int, default=1, help="another one draws other runs and sizes")
