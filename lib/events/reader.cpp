@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <optional>
 #include <regex>
 
 #include "events/json_text.hpp"
 
 namespace elbowroom::events {
 
-namespace {
-
 namespace dom = simdjson::dom;
+
+namespace {
 
 constexpr std::size_t kLargestHead = std::size_t{64} << 20;  // bytes in front of the events
 constexpr std::size_t kLargestTail = std::size_t{16} << 20;
@@ -21,8 +20,6 @@ constexpr std::size_t kLook = std::size_t{1} << 16;  // bytes at a window's end 
 constexpr int kTries = 64;
 constexpr std::size_t kMostClasses = 4096;  // from there on all steps are one class: a long trace has millions
 constexpr std::string_view kSpace = " \t\r\n,";
-
-using Value = std::optional<dom::element>;
 
 // Whether it is this word: with a size that the compiler knows, a comparison takes no call.
 template <std::size_t Size>
@@ -67,26 +64,43 @@ Arguments arguments_of(dom::object object) {
   Arguments found;
   found.given = true;
   for (const auto [key, value] : object) {
-    if (is(key, "stream")) {
-      found.stream = value;
-    } else if (is(key, "correlation")) {
-      found.correlation = whole_number(value);
-    } else if (is(key, "External id")) {
-      found.external = whole_number(value);
-    } else if (is(key, "device")) {
-      found.device = whole_number(value) >= 0;
-    } else if (is(key, "grid")) {
-      found.grid = value;
-    } else if (is(key, "Input Dims")) {
-      found.dims = value;
-    } else if (is(key, "Collective name")) {
-      found.collective = !value.is_null();
-    } else if (is(key, "name")) {
-      found.name = value;
-    } else if (is(key, "labels")) {
-      found.labels = value;
-    } else if (is(key, "sort_index")) {
-      found.sort_index = value;
+    switch (key.size()) {  // most keys are none of these
+      case 4:
+        if (is(key, "grid")) {
+          found.grid = value;
+        } else if (is(key, "name")) {
+          found.name = value;
+        }
+        break;
+      case 6:
+        if (is(key, "stream")) {
+          found.stream = value;
+        } else if (is(key, "device")) {
+          found.device = whole_number(value) >= 0;
+        } else if (is(key, "labels")) {
+          found.labels = value;
+        }
+        break;
+      case 10:
+        if (is(key, "Input Dims")) {
+          found.dims = value;
+        } else if (is(key, "sort_index")) {
+          found.sort_index = value;
+        }
+        break;
+      case 11:
+        if (is(key, "correlation")) {
+          found.correlation = whole_number(value);
+        } else if (is(key, "External id")) {
+          found.external = whole_number(value);
+        }
+        break;
+      case 15:
+        if (is(key, "Collective name")) {
+          found.collective = !value.is_null();
+        }
+        break;
+      default: break;
     }
   }
   return found;
@@ -123,6 +137,29 @@ void append(std::string& key, const Value& value) {
     default: (key += 'j') += text_of(value, "");
   }
 }
+
+}  // namespace
+
+template <typename Find>
+std::int32_t RecentLanes::number(const Value& process, const Value& thread, const Value& stream, const Find& find) {
+  Lane lane{0, 0, kNone, 0};
+  const bool numbers = process && process->get_int64().get(lane.process) == simdjson::SUCCESS && thread &&
+                       thread->get_int64().get(lane.thread) == simdjson::SUCCESS &&
+                       (!stream || (stream->get_int64().get(lane.stream) == simdjson::SUCCESS && lane.stream >= 0));
+  if (!numbers) {
+    return find();
+  }
+  const std::uint64_t mixed = 31 * static_cast<std::uint64_t>(lane.process) +
+                              7 * static_cast<std::uint64_t>(lane.thread) + static_cast<std::uint64_t>(lane.stream);
+  Lane& known = lanes_[mixed % lanes_.size()];
+  if (known.process != lane.process || known.thread != lane.thread || known.stream != lane.stream || known.number < 0) {
+    lane.number = find();
+    known = lane;
+  }
+  return known.number;
+}
+
+namespace {
 
 // Behind the ] of the array with which the text begins; 0: it has none.
 std::size_t array_end(std::string_view text) {
@@ -358,30 +395,43 @@ RawEvent Reader::event(dom::object object) {
   Value name, category, process, thread, id, scope;
   Arguments arguments;
   for (const auto [key, value] : object) {
-    if (key.size() > 5) {
-      continue;
-    }
-    if (is(key, "ph")) {
-      std::string_view text;
-      event.phase = value.get_string().get(text) == simdjson::SUCCESS && text.size() == 1 ? text[0] : '?';
-    } else if (is(key, "name")) {
-      name = value;
-    } else if (is(key, "cat")) {
-      category = value;
-    } else if (is(key, "pid")) {
-      process = value;
-    } else if (is(key, "tid")) {
-      thread = value;
-    } else if (is(key, "id") || is(key, "id2")) {
-      id = value;
-    } else if (is(key, "scope")) {
-      scope = value;
-    } else if (is(key, "ts")) {
-      event.has_start = has_number(value, event.start);
-    } else if (is(key, "dur")) {
-      event.has_duration = has_number(value, event.duration);
-    } else if (dom::object more; is(key, "args") && value.get_object().get(more) == simdjson::SUCCESS) {
-      arguments = arguments_of(more);
+    switch (key.size()) {
+      case 2:
+        if (is(key, "ph")) {
+          std::string_view text;
+          event.phase = value.get_string().get(text) == simdjson::SUCCESS && text.size() == 1 ? text[0] : '?';
+        } else if (is(key, "ts")) {
+          event.has_start = has_number(value, event.start);
+        } else if (is(key, "id")) {
+          id = value;
+        }
+        break;
+      case 3:
+        if (is(key, "cat")) {
+          category = value;
+        } else if (is(key, "pid")) {
+          process = value;
+        } else if (is(key, "tid")) {
+          thread = value;
+        } else if (is(key, "dur")) {
+          event.has_duration = has_number(value, event.duration);
+        } else if (is(key, "id2")) {
+          id = value;
+        }
+        break;
+      case 4:
+        if (is(key, "name")) {
+          name = value;
+        } else if (dom::object more; is(key, "args") && value.get_object().get(more) == simdjson::SUCCESS) {
+          arguments = arguments_of(more);
+        }
+        break;
+      case 5:
+        if (is(key, "scope")) {
+          scope = value;
+        }
+        break;
+      default: break;
     }
   }
   if (event.phase == 'M') {
@@ -413,13 +463,16 @@ RawEvent Reader::event(dom::object object) {
   }
   event.correlation = arguments.correlation;
   event.external = arguments.external;
-  event.lane = lanes_.number((keyed(process, thread, arguments.stream) += asynchronous ? 'b' : 'X'), [&] {
-    std::vector<std::string> texts{text_of(process, "0"), text_of(thread, "0"), text_of(arguments.stream, "null")};
-    if (asynchronous) {
-      texts.emplace_back("true");
-    }
-    return list(texts);
-  });
+  const auto new_lane = [&] {
+    return lanes_.number((keyed(process, thread, arguments.stream) += asynchronous ? 'b' : 'X'), [&] {
+      std::vector<std::string> texts{text_of(process, "0"), text_of(thread, "0"), text_of(arguments.stream, "null")};
+      if (asynchronous) {
+        texts.emplace_back("true");
+      }
+      return list(texts);
+    });
+  };
+  event.lane = asynchronous ? new_lane() : recent_lanes_.number(process, thread, arguments.stream, new_lane);
   if (std::string_view text;
       !category || category->get_string().get(text) != simdjson::SUCCESS || !is(text, "cpu_op")) {
     arguments.dims.reset();

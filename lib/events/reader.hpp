@@ -2,6 +2,8 @@
 
 #include <simdjson.h>
 
+#include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,24 @@
 #include "events/table.hpp"
 
 namespace elbowroom::events {
+
+using Value = std::optional<simdjson::dom::element>;
+
+// The lanes of events that came last, by process, thread and stream: where these are numbers, as they mostly are.
+class RecentLanes {
+ public:
+  // `find` finds the number of one that is not known.
+  template <typename Find>
+  std::int32_t number(const Value& process, const Value& thread, const Value& stream, const Find& find);
+
+ private:
+  struct Lane {
+    std::int64_t process, thread, stream;
+    std::int32_t number = -1;
+  };
+
+  std::array<Lane, 64> lanes_{};
+};
 
 // Reads a trace in JSON (Trace Event Format) window by window and writes its events as columns.
 class Reader {
@@ -41,6 +61,7 @@ class Reader {
   bool begun_ = false;  // a window was taken
   simdjson::dom::parser parser_;
   Numbering classes_, lanes_, threads_;
+  RecentLanes recent_lanes_;
   std::vector<std::string> metadata_;
   OpenEvents open_;
   Columns columns_;

@@ -88,7 +88,7 @@ void Source::inflate() {
 }
 
 void Source::inflate_members() {
-  std::vector<std::uint8_t> input(kBlock / 4);
+  std::vector<std::uint8_t> input(kBlock);
   inflate_state state;
   isal_inflate_init(&state);
   state.crc_flag = ISAL_GZIP;

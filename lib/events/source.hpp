@@ -20,7 +20,7 @@ struct Declined : std::runtime_error {
 // The bytes of a file in blocks; a compressed one is inflated by a thread of its own.
 class Source {
  public:
-  static constexpr std::size_t kBlock = std::size_t{1} << 20;  // what is made of one stays in a core's cache
+  static constexpr std::size_t kBlock = std::size_t{1} << 18;  // what simdjson makes of one stays in a core's cache
 
   explicit Source(const std::string& path);
   ~Source();
