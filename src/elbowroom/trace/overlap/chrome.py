@@ -49,7 +49,7 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
     table = EventTable()
     for block in trace.blocks():
         table.add(block)
-    return table.events(path, trace.about, trace.doubt)
+    return table.events(path, trace.about, trace.doubt, trace.remark)
 
 
 def events_of(
@@ -60,10 +60,11 @@ def events_of(
     """
     table = EventTable()
     table.add_columns(columns, header, pairs)
-    about = text_in_front(header["head"]) | text_behind(
+    behind, remark = text_behind(
         header["tail"], header.get("tail_at", 0), path, in_object=bool(header["head"])
     )
-    return dataclasses.replace(table.events(path, about, header.get("doubt", "")), format=format)
+    about = text_in_front(header["head"]) | behind
+    return dataclasses.replace(table.events(path, about, header.get("doubt", ""), remark), format=format)
 
 
 class _Groups(dict[Any, bool | None]):
@@ -216,7 +217,7 @@ class EventTable:
         detail, on = (grid.encode(), True) if group else (b"", (_hashable(process),))
         return (name, category, detail, collective, on), _GROUPS.index(group)
 
-    def events(self, path: Path, about: dict[str, Any], doubt: str) -> Events:
+    def events(self, path: Path, about: dict[str, Any], doubt: str, remark: str) -> Events:
         """All of it as columns."""
         start, duration = (
             one[0] if len(one) == 1 else np.concatenate([np.zeros(0), *one])
@@ -253,7 +254,11 @@ class EventTable:
             job=_job(about),
             multiprocessors=_multiprocessors(about),
             doubts=(f"{path.name} {doubt}: the events before that are analysed",) if doubt else (),
-            notes=(*self._notes(path, int((~usable).sum())), *((note,) if note else ())),
+            notes=(
+                *self._notes(path, int((~usable).sum())),
+                *((note,) if note else ()),
+                *((f"{path.name}: {remark}",) if remark else ()),
+            ),
         )
 
     def _notes(self, path: Path, impossible: int) -> list[str]:

@@ -69,7 +69,7 @@ _EVENTS = msgspec.json.Decoder(list[JsonEvent])
 
 class JsonTrace:
     """A trace that is read once: `blocks()` first, then what stands around the events (`about`), and why it
-    is not whole (`doubt`; empty: it is).
+    is not whole (`doubt`; empty: it is), and what in the file is left out (`remark`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -78,6 +78,7 @@ class JsonTrace:
         self._in_object = False
         self.about: dict[str, Any] = {}
         self.doubt = ""
+        self.remark = ""
 
     def blocks(self) -> Iterator[list[JsonEvent]]:
         """The events. UsageError for what is no trace in JSON at all."""
@@ -135,7 +136,8 @@ class JsonTrace:
         if source.doubt:
             self.doubt = source.doubt
         text = buffer.decode("utf-8", "replace")
-        self.about |= text_behind(text, self._offset, self._path, in_object=self._in_object)
+        about, self.remark = text_behind(text, self._offset, self._path, in_object=self._in_object)
+        self.about |= about
 
     def _cut(self, buffer: bytes) -> tuple[list[JsonEvent], bytes, bool]:
         """The events of a block, what is left of it, and whether what can be read of the array ended."""
@@ -165,35 +167,38 @@ def text_in_front(text: str) -> dict[str, Any]:
     return _object(text.rstrip(" \t\r\n,") + "}")[0]
 
 
-def text_behind(text: str, offset: int, path: Path, *, in_object: bool) -> dict[str, Any]:
-    """What stands behind the events, at `offset` of the file, in the same object, if they are in one.
-    UsageError where another document follows.
+def text_behind(text: str, offset: int, path: Path, *, in_object: bool) -> tuple[dict[str, Any], str]:
+    """What stands behind the events, at `offset` of the file, in the same object, if they are in one; and a
+    remark on what is left out, as it is no part of the document. UsageError where another document follows.
     """
     whole = offset + len(text.encode())
     about: dict[str, Any] = {}
-    end = 0
+    rest = text
     if in_object:
-        text = text.lstrip(" \t\r\n,")
-        about, end = _object("{" + text)
-        end -= 1
-    rest = text[end:].lstrip(" \t\r\n\0")
-    if rest[:1] in ("{", "["):
+        rest = text.lstrip(" \t\r\n,")
+        about, end = _object("{" + rest)
+        rest = rest[max(end - 1, 0) :]
+    rest = rest.lstrip(" \t\r\n\0")
+    if not rest:
+        return about, ""
+    place = f"byte {whole - len(rest.encode())}"
+    if rest[0] in "{[":
         raise UsageError(
-            f"holds several documents: another one begins at byte {whole - len(rest.encode())}",
+            f"holds several documents: another one begins at {place}",
             field="trace",
             value=str(path),
             hint="give each as a file of its own",
         )
-    return about
+    return about, f"what follows from {place} on is no part of the trace, and is left out"
 
 
 def _object(text: str) -> tuple[dict[str, Any], int]:
-    """The object at the begin of a text, and where it ends; empty where there is none."""
+    """The object at the begin of a text, and where it ends; empty, and 0, where there is none."""
     try:
         about, end = json.JSONDecoder(strict=False).raw_decode(text)
     except (ValueError, RecursionError):
-        return {}, len(text)
-    return (about, end) if isinstance(about, dict) else ({}, len(text))
+        return {}, 0
+    return (about, end) if isinstance(about, dict) else ({}, 0)
 
 
 class ByteSource:
@@ -237,12 +242,29 @@ def decompressed(path: Path, what: str) -> bytes:
     """The bytes of a whole file, decompressed where it is compressed. UsageError where they end early or do
     not fit in memory; `what`: the program that writes such files, for the hint.
     """
+    return b"".join(_decompressed(path, what))
+
+
+def lines_of(path: Path, what: str) -> Iterator[bytes]:
+    """The lines of such a file, one by one."""
+    line: list[bytes] = []  # what is known of the next one
+    for block in _decompressed(path, what):
+        first, *others = block.split(b"\n")
+        line.append(first)
+        if others:
+            yield b"".join(line)
+            *whole, last = others
+            yield from whole
+            line = [last]
+    yield b"".join(line)
+
+
+def _decompressed(path: Path, what: str) -> Iterator[bytes]:
     with open(path, "rb") as file:
         source = ByteSource(file)
-        blocks = list(iter(source.read, b""))
+        yield from iter(source.read, b"")
     if source.doubt:
         raise UsageError(source.doubt, field="trace", value=str(path), hint=f"write it again with {what}")
-    return b"".join(blocks)
 
 
 def _one_by_one(buffer: bytes) -> tuple[list[JsonEvent], bytes, bool]:

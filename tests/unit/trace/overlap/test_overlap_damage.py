@@ -17,6 +17,7 @@ from elbowroom import api
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import trace_reader
 from elbowroom.logs.reader import IMPORTERS, Log, parse_log
+from elbowroom.trace.overlap.chrome import read_json
 from elbowroom.trace.overlap.document import TraceOverlap
 from made_overlap import Recipe, kineto, make, nsight
 
@@ -100,6 +101,27 @@ def test_two_documents_in_one_file_are_refused_with_the_place_of_the_second(
     at = len(gzip.decompress(first) if name.endswith(".gz") else first)
     with pytest.raises(UsageError, match=f"several documents: another one begins at byte {at}$|byte {at};"):
         api.trace_overlap(tmp_path / name)
+
+
+@pytest.mark.parametrize("program", [False, True], ids=["Python", "json-events"])
+@pytest.mark.parametrize("name", ["trace.json", "array.json", "trace.json.gz"])
+def test_text_behind_a_document_is_left_out_and_its_place_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, program: bool
+) -> None:
+    monkeypatch.setattr(trace_reader, "LARGE_JSON", 0 if program else 1 << 30)
+    document, text, path = MADE[name](1), b"srun: job 7 is done\n", tmp_path / name
+    packed = name.endswith(".gz")
+    path.write_bytes(document + (gzip.compress(text) if packed else text))
+    at = len(gzip.decompress(document) if packed else document)
+    notes = read_json(path, trace_reader.json_reader(path)).notes
+    assert f"{name}: what follows from byte {at} on is no part of the trace, and is left out" in notes
+
+
+def test_what_cannot_be_read_behind_the_events_is_left_out_and_its_place_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    events = b'{"traceEvents": [{"ph": "X", "name": "gemm", "ts": 1, "dur": 2}]'
+    path.write_bytes(events + b', "distributedInfo": {"rank": 3')
+    assert any(f"byte {len(events) + 2} on" in note for note in read_json(path).notes)
 
 
 def number_in(value: float, words: set[str]) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.event_rows import EventRows, RowLane
 from elbowroom.trace.overlap.events import EventClass, Events
-from elbowroom.trace.overlap.json_events import decompressed
+from elbowroom.trace.overlap.json_events import lines_of
 
 FORMAT = "nccl-inspector"
 WRITTEN_BY = "logs of NCCL Inspector"
@@ -53,7 +53,7 @@ def is_of(start: bytes) -> bool:
 def read(path: Path) -> Events:
     """The operations of a file, as its GPU's channels timed them. UsageError where it has durations only."""
     rows, untimed, doubts = EventRows(), 0, list[str]()
-    for number, text in enumerate(decompressed(path, "NCCL Inspector").splitlines(), 1):
+    for number, text in enumerate(lines_of(path, "NCCL Inspector"), 1):
         if not text.strip():
             continue
         try:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.event_rows import EventRows, RowLane
 from elbowroom.trace.overlap.events import Events
-from elbowroom.trace.overlap.json_events import decompressed
+from elbowroom.trace.overlap.json_events import lines_of
 from elbowroom.trace.overlap.readers.states import link_class, messages_of, rank_of, state_class
+from elbowroom.trace.overlap.tables import Numbering
 
 FORMAT = "paje"
 WRITTEN_BY = "Pajé (.trace, .paje)"
@@ -31,8 +33,8 @@ def is_of(start: bytes) -> bool:
 def read(path: Path) -> Events:
     """The states and links of a file. UsageError where it defines no events."""
     trace = _PajeTrace()
-    for number, line in enumerate(_lines(decompressed(path, "its program")), 1):
-        trace.take(line, number)
+    for number, line in enumerate(lines_of(path, "its program"), 1):
+        trace.take(line.decode("utf-8", "replace").strip(), number)
     if not trace.actions:
         raise UsageError(
             "defines no events", field="trace", value=str(path), hint="give the file that the program wrote"
@@ -43,11 +45,6 @@ def read(path: Path) -> Events:
         notes=(f"times are taken as {'ms' if trace.unit == _MS else 's'}",),
         doubts=tuple(f"{path.name}: {text}" for text in trace.doubts[:3]),
     )
-
-
-def _lines(data: bytes) -> Iterator[str]:
-    for line in data.splitlines():
-        yield line.decode("utf-8", "replace").strip()
 
 
 @dataclass
@@ -67,7 +64,9 @@ class _PajeTrace:
         self.defined = ""
         self.names: dict[str, str] = {}
         self.containers: dict[str, _Container] = {}
-        self.spans: list[tuple[str, str, str, float, float]] = []
+        self.kinds = Numbering()  # (container, type, value)
+        self.kind_of = array("q")  # of each state, and its begin and end
+        self.begin, self.end = array("d"), array("d")
         self.links: list[tuple[str, str, float, float]] = []
         self.open_links: dict[tuple[str, str], tuple[float, str]] = {}
         self.last = 0.0
@@ -158,14 +157,19 @@ class _PajeTrace:
         for type_name, opened in self.containers[alias].states.items():
             while opened:
                 start, value = opened.pop()
-                self.spans.append((alias, self._name(type_name), value, start, time))
+                self._add((alias, self._name(type_name), value), start, time)
 
     def _open(self, values: dict[str, str]) -> list[tuple[float, str]]:
         return self.containers[values["Container"]].states.setdefault(values["Type"], [])
 
     def _end(self, values: dict[str, str], start: float, value: str) -> None:
-        span = values["Container"], self._name(values["Type"]), value, start, float(values["Time"])
-        self.spans.append(span)
+        kind = values["Container"], self._name(values["Type"]), value
+        self._add(kind, start, float(values["Time"]))
+
+    def _add(self, kind: tuple[str, str, str], start: float, end: float) -> None:
+        self.kind_of.append(self.kinds[kind])
+        self.begin.append(start)
+        self.end.append(end)
 
     def _name(self, alias: str) -> str:
         return self.names.get(alias, alias)
@@ -205,8 +209,9 @@ _ACTIONS: dict[str, Callable[[_PajeTrace, dict[str, str]], None]] = {
 def _rows(trace: _PajeTrace) -> EventRows:
     rows = EventRows()
     lanes = {alias: _lane(trace, alias) for alias in trace.containers}
-    for alias, type_name, value, start, end in trace.spans:
-        rows.add(state_class(value, type_name), lanes[alias], _ns(start, trace), _ns(end, trace))
+    kinds = [(state_class(value, type_name), lanes[alias]) for alias, type_name, value in trace.kinds]
+    for number, start, end in zip(trace.kind_of, trace.begin, trace.end, strict=True):
+        rows.add(*kinds[number], _ns(start, trace), _ns(end, trace))
     for type_name, source, start, end in trace.links:
         kind = link_class(type_name)
         if kind is not None and source in lanes:
