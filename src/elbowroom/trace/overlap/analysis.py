@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import msgspec
 import numpy as np
@@ -104,14 +105,19 @@ class Sides:
     comm: Exposure
     times: _SideTimes
 
+    @property
+    def comparable(self) -> bool:
+        """Whether some rank both computes and communicates."""
+        return not self.computing.parts.keys().isdisjoint(self.communicating.parts)
+
     def document(self, files: Sequence[str], *, compared: bool) -> TraceOverlap:
         """The answer; not `compared`: times and the bound only, also of a part that has one side only.
         UsageError where what is to be compared lacks a side.
         """
         events, comp, comm, times = self.events, self.comp, self.comm, self.times
         computing, communicating = self.computing.active, self.communicating.active
-        if compared:
-            _check_sides(events, self.recognised, self.counts, self.computing, self.communicating, files)
+        if compared and not self.comparable:
+            _refuse(events, self.recognised, self.counts, self.computing, self.communicating, files)
         steps = find_steps(events, self.steps)
         if not steps.count and compared:
             steps = repeated_steps(events, comp)
@@ -305,15 +311,15 @@ class _Counts:
     left: tuple[LeftOut, ...]
 
 
-def _check_sides(
+def _refuse(
     events: Events,
     recognised: Recognised,
     counts: _Counts,
     computing: SideSlices,
     communicating: SideSlices,
     files: Sequence[str],
-) -> None:
-    """UsageError where nothing is recognised as one of the sides, or no rank has both."""
+) -> NoReturn:
+    """UsageError for sides that do not compare: nothing is recognised as one of them, or no rank has both."""
     for side, word in ((communicating, "communication"), (computing, "computation")):
         if not len(side.cut.owner):
             calls = ", or count the time between calls: --between-calls" if side is computing else ""
@@ -324,13 +330,12 @@ def _check_sides(
             if side is computing and all(lane.device for lane in events.lanes):
                 hint = "give the trace of a profiler of kernels, of the same run"
             raise UsageError(what, field="trace", value=", ".join(files), hint=hint)
-    if not set(computing.rank.tolist()) & set(communicating.rank.tolist()):
-        raise UsageError(
-            "has no rank that both computes and communicates",
-            field="trace",
-            value=", ".join(files),
-            hint="name all files of a rank, or record both",
-        )
+    raise UsageError(
+        "has no rank that both computes and communicates",
+        field="trace",
+        value=", ".join(files),
+        hint="name all files of a rank, or record both",
+    )
 
 
 def _instead(counts: _Counts) -> str:
@@ -394,7 +399,9 @@ def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices
 
 def _total(sides: Sequence[Spans]) -> int:
     """How long any is active, ns."""
-    return union(np.concatenate([one.start for one in sides]), np.concatenate([one.end for one in sides])).total
+    return union(
+        np.concatenate([one.start for one in sides]), np.concatenate([one.end for one in sides])
+    ).total
 
 
 @dataclass(frozen=True, kw_only=True)

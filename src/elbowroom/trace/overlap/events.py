@@ -66,7 +66,7 @@ def order_of(lane: Ints | Small, start: Ints, duration: Ints) -> Ints:
     """Indices of events by lane, then by begin, the longest first."""
     if are_ordered(lane, start, duration):
         return np.arange(len(lane))
-    order = np.argsort(_narrow(lane), kind="stable")
+    order = np.argsort(narrow(lane), kind="stable")
     of_lane, began = lane[order], start[order]
     together = of_lane[1:] == of_lane[:-1]
     if (together & (began[1:] < began[:-1])).any():
@@ -81,7 +81,7 @@ def order_of(lane: Ints | Small, start: Ints, duration: Ints) -> Ints:
     return order
 
 
-def _narrow(numbers: Ints | Small) -> npt.NDArray[np.signedinteger[Any]]:
+def narrow(numbers: Ints | Small) -> npt.NDArray[np.signedinteger[Any]]:
     """Numbers from 0 on in the smallest type that has them: numpy sorts 16 bits by their digits."""
     most = int(numbers.max(initial=0))
     return numbers.astype(np.int8 if most < 1 << 7 else np.int16) if most < 1 << 15 else numbers

@@ -117,18 +117,18 @@ def analyse_long(
         return sides_of(joined(events, titles), titles, patterns, between_calls=between_calls)
 
     documents: dict[int, TraceOverlap] = {}
+    # The part to compare hides communication, or else has both sides; it is the nearest to the middle.
     compared: tuple[TraceOverlap, int] | None = None
+    worth = 0
     middle = (count - 1) / 2
     for part in sorted(range(count), key=lambda at: abs(at - middle)):
         known = sides(part)
         documents[part] = known.document(titles, compared=False)
-        if compared is None and documents[part].hidden_s:
-            compared = known.document(titles, compared=True), part
+        if worth < (worth_here := known.comparable + bool(documents[part].hidden_s)):
+            compared, worth = (known.document(titles, compared=True), part), worth_here
         del known  # before the next part takes as much memory
-    if compared is None:
-        both = (part for part, one in documents.items() if one.comp_s and one.comm_s)
-        part = next(both, next(iter(documents)))
-        compared = sides(part).document(titles, compared=True), part
+    if compared is None:  # which is an error
+        compared = sides(int(middle)).document(titles, compared=True), int(middle)
     return combined([documents[part] for part in range(count)], *compared)
 
 

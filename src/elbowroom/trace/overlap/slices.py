@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elbowroom.trace.overlap.events import Events, Flags, Ints, Small
+from elbowroom.trace.overlap.events import Events, Flags, Ints, Small, narrow
 
 PART = 1 << 16
 """Events of threads that are cut at once: what is sorted stays in the cache."""
@@ -29,14 +29,28 @@ def slices(events: Events) -> Slices:
     every moment still belongs to one event.
     """
     order = events.in_order(np.arange(len(events)))
-    nested: Flags = _in_nests(events, order)[events.lane[order]]
-    plain = order[~nested]
-    parts = [_cut(events, part) for part in _apart(events, order[nested])]
-    owner = np.concatenate([plain, *(one.owner for one in parts)])
-    start = np.concatenate([events.start[plain], *(one.start for one in parts)])
-    end = np.concatenate([events.start[plain] + events.duration[plain], *(one.end for one in parts)])
-    there = end > start
-    return Slices(owner=owner[there], start=start[there], end=end[there])
+    of_lanes = _in_nests(events, order)
+    if of_lanes.any():
+        nested: Flags = of_lanes[events.lane[order]]
+        plain = order[~nested]
+        parts = [_plain(events, plain), *(_cut(events, part) for part in _apart(events, order[nested]))]
+        whole = Slices(
+            owner=np.concatenate([one.owner for one in parts]),
+            start=np.concatenate([one.start for one in parts]),
+            end=np.concatenate([one.end for one in parts]),
+        )
+    else:
+        whole = _plain(events, order)
+    there = whole.end > whole.start
+    if there.all():
+        return whole
+    return Slices(owner=whole.owner[there], start=whole.start[there], end=whole.end[there])
+
+
+def _plain(events: Events, chosen: Ints) -> Slices:
+    """Each event as one slice."""
+    start = events.start[chosen]
+    return Slices(owner=chosen, start=start, end=start + events.duration[chosen])
 
 
 def _in_nests(events: Events, order: Ints) -> Flags:
@@ -70,7 +84,7 @@ def _cut(events: Events, chosen: Ints) -> Slices:
     """
     event, time, step = _edges(events, chosen)
     depth = np.cumsum(step)  # every thread ends at depth 0
-    by_depth = np.argsort(depth.astype(np.int16) if depth.max(initial=0) < 1 << 15 else depth, kind="stable")
+    by_depth = np.argsort(narrow(depth), kind="stable")
     last_begin = np.maximum.accumulate(np.where(step[by_depth] > 0, np.arange(len(event)), -1))
     active = np.empty(len(event), dtype=np.int64)
     active[by_depth] = event[by_depth][np.maximum(last_begin, 0)]
@@ -79,19 +93,20 @@ def _cut(events: Events, chosen: Ints) -> Slices:
 
 
 def _edges(events: Events, chosen: Ints) -> tuple[Ints, Ints, Small]:
-    """Begins (+1) and ends (-1) by thread and time. At the same time ends come first; of begins the longest,
-    of ends the shortest.
+    """Begins (+1) and ends (-1) by thread and time, and the events that begin. At the same time ends come
+    first; of begins the longest.
     """
     # An event without a duration would end before it begins: it has no slice.
     chosen = chosen[events.duration[chosen] > 0]
     start, lane = events.start[chosen], events.lane[chosen].astype(np.int64)
-    end = start + events.duration[chosen]
-    event = np.concatenate([chosen[::-1], chosen])
-    time = np.concatenate([end[::-1], start])
     if not len(chosen):
-        return event, time, np.zeros(0, dtype=np.int32)
-    first = int(start.min())
-    lane = (lane - lane.min()) * (int(end.max()) - first + 1) - first
-    begins = np.repeat([False, True], len(chosen))
-    order = np.argsort(2 * (time + np.concatenate([lane[::-1], lane])) + begins, kind="stable")
-    return event[order], time[order], np.where(begins[order], np.int32(1), np.int32(-1))
+        return chosen, start, np.zeros(0, dtype=np.int32)
+    end = start + events.duration[chosen]
+    apart = (lane - lane[0]) * (int(end.max()) - int(start.min()) + 1)
+    ends = np.sort(end + apart)  # the i-th is of the thread of the i-th begin
+    at = np.arange(len(chosen)) + np.searchsorted(ends, start + apart, side="right")
+    event, time = np.zeros((2, 2 * len(chosen)), dtype=np.int64)
+    step = np.full(2 * len(chosen), -1, dtype=np.int32)
+    event[at], time[at], step[at] = chosen, start, 1
+    time[step < 0] = ends - apart
+    return event, time, step

@@ -47,7 +47,7 @@ class Spans:
 
     @cached_property
     def _gaps(self) -> Ints:
-        """What is to be added to a time in the last of the first i intervals for how much is covered by then."""
+        """What a time in the last of the first i intervals lacks to how much is covered by then."""
         return np.concatenate([[FAR], self.before[:-1] - self.start])
 
 

@@ -12,7 +12,17 @@ import numpy.typing as npt
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.categories import STEP, on_device
-from elbowroom.trace.overlap.events import NONE, EventClass, Events, Flags, Ints, Lane, Small, are_ordered, order_of
+from elbowroom.trace.overlap.events import (
+    NONE,
+    EventClass,
+    Events,
+    Flags,
+    Ints,
+    Lane,
+    Small,
+    are_ordered,
+    order_of,
+)
 
 STEPS = re.compile(r"(ProfilerStep#|(train(ing)?[ _]?)?(step|iter(ation)?)[ _#:]*)\d+$", re.IGNORECASE)
 """Names of steps."""
