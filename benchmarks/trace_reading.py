@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
 
 from elbowroom.quantities import parse_size  # noqa: E402
+from made_overlap import COMM, COMPUTE, Made, Span, nsight  # noqa: E402
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -187,12 +188,90 @@ def of_otf2(folder: Path, count: int) -> float | None:
     return None if archive is None else count / apart(read_only, [archive], 1)["s"]
 
 
+PAJE_EVENTS = {
+    "DefineContainerType": "Alias Type Name",
+    "DefineStateType": "Alias Type Name",
+    "CreateContainer": "Time Alias Type Container Name",
+    "PushState": "Time Type Container Value",
+    "PopState": "Time Type Container",
+}
+"""Their numbers in a file are their places here."""
+
+
+def write_paje(spans: Sequence[Span], path: Path) -> None:
+    """A rank's computations and messages as states of two threads."""
+    lines = []
+    for number, (name, fields) in enumerate(PAJE_EVENTS.items()):
+        lines += [f"%EventDef Paje{name} {number}", *(f"% {one} string" for one in fields.split())]
+        lines.append("%EndEventDef")
+    lines += ["0 R 0 Program", "0 T R Thread", "1 S T State", "2 0 r R 0 rank-0"]
+    lines += [f"2 0 t{stream} T r thread-{stream}" for stream in (COMPUTE, COMM)]
+    for one in spans:
+        name = "MPI_Allreduce" if one.stream == COMM else one.name
+        lines.append(f"3 {one.start / 1e6:.9f} S t{one.stream} {name}")
+        lines.append(f"4 {(one.start + one.duration) / 1e6:.9f} S t{one.stream}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_rocprof(spans: Sequence[Span], path: Path) -> None:
+    """Kernels as rocprofv3 writes them."""
+    names = {name: number for number, name in enumerate(dict.fromkeys(one.name for one in spans), 1)}
+    kernels = [
+        {"start_timestamp": round(1000 * one.start),
+         "end_timestamp": round(1000 * (one.start + one.duration)),
+         "kind": 11, "operation": 2, "thread_id": 3, "correlation_id": {"internal": number, "external": 0},
+         "dispatch_info": {"agent_id": {"handle": 100}, "queue_id": {"handle": one.stream},
+                           "kernel_id": names[one.name], "grid_size": {"x": 512, "y": 1, "z": 1},
+                           "workgroup_size": {"x": 256, "y": 1, "z": 1}}}
+        for number, one in enumerate(spans, 1)
+    ]  # fmt: skip
+    process = {
+        "metadata": {"pid": 7},
+        "agents": [{"id": {"handle": 1}, "type": 1}, {"id": {"handle": 100}, "type": 2, "gpu_index": 0}],
+        "kernel_symbols": [
+            {"kernel_id": number, "formatted_kernel_name": name} for name, number in names.items()
+        ],
+        "buffer_records": {"kernel_dispatch": kernels},
+    }
+    path.write_text(json.dumps({"rocprofiler-sdk-tool": [process]}))
+
+
+WRITERS: dict[str, Callable[[Sequence[Span], Path], None]] = {
+    "nsight.sqlite": lambda spans, path: nsight(Made(spans=list(spans)), path),
+    "rocprof.json": write_rocprof,
+    "paje.trace": write_paje,
+}
+"""Formats that are kept in memory."""
+
+
+def of_others(folder: Path, count: int) -> dict[str, float]:
+    """Memory to read such a file, MB for each million of events, from files of `count` events and a tenth."""
+    values = {}
+    for name, write_file in WRITERS.items():
+        peaks = []
+        for events in (count // 10, count):
+            path = folder / name
+            path.unlink(missing_ok=True)
+            # A collective beside every fourth kernel.
+            spans = [
+                Span(0, COMM, "ncclDevKernel_AllReduce", 10.0 * (at - 1), 9.0, at)
+                if at % 5 == 4
+                else Span(0, COMPUTE, "gemm", 10.0 * at, 9.0, at)
+                for at in range(events)
+            ]
+            write_file(spans, path)
+            peaks.append(apart(read_only, [path], 1)["own_mb"])
+        values[name] = (peaks[1] - peaks[0]) / (0.9 * count / 1e6)
+    return values
+
+
 def main() -> int:
     """Runs all, and says which bars are missed."""
-    parser = Command(__doc__, smoke="--mb 2 --pipe 2MB --otf2-events 4000")
+    parser = Command(__doc__, smoke="--mb 2 --pipe 2MB --otf2-events 4000 --other-events 2000")
     parser.add_argument("--mb", type=int, default=400, help="MB of JSON, of one trace and of eight ranks")
     parser.add_argument("--pipe", type=parse_size, default="2GB", help="bytes of JSON through a pipe")
     parser.add_argument("--otf2-events", type=int, default=5_000_000)
+    parser.add_argument("--other-events", type=int, default=500_000, help="in a file of each other format")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--inside", nargs="+")
     asked = parser.parse_args()
@@ -204,11 +283,21 @@ def main() -> int:
         values = of_json(Path(folder), asked.mb * 1_000_000)
         values["memory in all, pipe"], seconds = of_pipe(asked.pipe)
         otf2 = of_otf2(Path(folder), asked.otf2_events)
+        others = of_others(Path(folder), asked.other_events)
     if otf2 is not None:
         values["OTF2"] = otf2
     missed = [bar for bar in BARS if bar.name not in values or not bar.reached(values[bar.name])]
     if asked.json:
-        print(json.dumps({"values": values, "pipe_s": seconds, "missed": [bar.name for bar in missed]}))
+        print(
+            json.dumps(
+                {
+                    "values": values,
+                    "pipe_s": seconds,
+                    "others": others,
+                    "missed": [bar.name for bar in missed],
+                }
+            )
+        )
     else:
         load, speed = os.getloadavg()[0], values["cpu"]
         print(f"load {load:.1f}; {asked.mb} MB of JSON, plain: {speed:.0f} MB for each s of CPU time")
@@ -217,6 +306,8 @@ def main() -> int:
             value = f"{values[bar.name]:12,.0f}" if bar.name in values else "         n/a"
             bound = f"{'at least' if bar.least else 'at most'} {bar.bound:,.0f} {bar.unit}"
             print(f"{bar.name:32}{value} {bar.unit:9} {bound:26}{'missed' if bar in missed else ''}")
+        for name, megabytes in others.items():
+            print(f"{name:32}{megabytes:12,.0f} MB of memory for each million of events")
     return status(asked, missed)
 
 
