@@ -244,6 +244,14 @@ WRITERS: dict[str, Callable[[Sequence[Span], Path], None]] = {
 """Formats that are kept in memory."""
 
 
+def _span(number: int) -> Span:
+    """Kernels one after the other; beside each fourth a collective."""
+    comm = number % 5 == 4
+    name, stream = ("ncclDevKernel_AllReduce", COMM) if comm else ("gemm", COMPUTE)
+    start = 10.0 * (number - comm)
+    return Span(rank=0, stream=stream, name=name, start=start, duration=9.0, correlation=number)
+
+
 def of_others(folder: Path, count: int) -> dict[str, float]:
     """Memory to read such a file, MB for each million of events, from files of `count` events and a tenth."""
     values = {}
@@ -252,13 +260,7 @@ def of_others(folder: Path, count: int) -> dict[str, float]:
         for events in (count // 10, count):
             path = folder / name
             path.unlink(missing_ok=True)
-            # A collective beside every fourth kernel.
-            spans = [
-                Span(0, COMM, "ncclDevKernel_AllReduce", 10.0 * (at - 1), 9.0, at)
-                if at % 5 == 4
-                else Span(0, COMPUTE, "gemm", 10.0 * at, 9.0, at)
-                for at in range(events)
-            ]
+            spans = [_span(at) for at in range(events)]
             write_file(spans, path)
             peaks.append(apart(read_only, [path], 1)["own_mb"])
         values[name] = (peaks[1] - peaks[0]) / (0.9 * count / 1e6)
