@@ -53,7 +53,11 @@ std::tuple<LogTimes, LogTimes> Codelet::times() const {
   return {alone_, beside_};
 }
 
-Codelets::Codelets(const std::string& memory, const std::string& compute) {
+namespace {
+std::atomic<std::uint64_t> made = 0;
+}
+
+Codelets::Codelets(const std::string& memory, const std::string& compute) : number_(++made) {
   for (const auto& [list, bound] : {std::pair(memory, Bound::kMemory), std::pair(compute, Bound::kCompute)}) {
     std::istringstream words(list);
     for (std::string word; std::getline(words, word, ',');) {
@@ -78,10 +82,10 @@ Bound Codelets::mark_of(const char* name) {
 Codelet& Codelets::find(const void* codelet, const char* name, std::uint64_t bytes) {
   const Key key(codelet, name, std::bit_width(bytes));
   // Tasks of one kind often follow each other.
-  thread_local const Codelets* last_of = nullptr;
+  thread_local std::uint64_t last_of = 0;
   thread_local Key last_key;
   thread_local Codelet* last = nullptr;
-  if (last_of == this && last_key == key) {
+  if (last_of == number_ && last_key == key) {
     return *last;
   }
   const std::lock_guard lock(mutex_);
@@ -89,7 +93,7 @@ Codelet& Codelets::find(const void* codelet, const char* name, std::uint64_t byt
   if (!found) {
     found = std::make_unique<Codelet>(name, bytes, mark_of(name));
   }
-  last_of = this;
+  last_of = number_;
   last_key = key;
   last = found.get();
   return *found;

@@ -84,6 +84,8 @@ class Codelets {
 
   Bound mark_of(const char* name);
 
+  // An address may be that of one before.
+  std::uint64_t number_;
   mutable std::mutex mutex_;
   std::vector<Mark> marks_;
   std::map<Key, std::unique_ptr<Codelet>> codelets_;
