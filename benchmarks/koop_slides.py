@@ -167,7 +167,7 @@ def show(speed: str, found: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    parser = Command(__doc__, smoke="{folder} --nic 100MB/s,200MB/s --repeat 1 --kernels ft --nodes 2")
+    parser = Command(__doc__, smoke="{folder} --nic 200MB/s --repeat 1 --kernels ft --nodes 2")
     parser.add_argument("folder")
     parser.add_argument("--nic", default="25MB/s,50MB/s", help="speeds of the emulated NIC")
     parser.add_argument("--kernels", default="ft,cg,ep", help="ft is one of them")

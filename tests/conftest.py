@@ -37,10 +37,15 @@ STARPU = (
 """Programs over StarPU share a folder of the user; those that start at once disturb each other."""
 GUARDS = ("test_guard_command", "test_guard_progress", "test_guard_starpu")
 """One guard acts on a node at a time."""
-SPLIT = ("test_benchmarks", "test_calibrate")
+SPLIT = ("test_benchmarks", "test_calibrate", "test_quoted")
 """Files whose tests take long and have nothing in common: workers share them."""
 WAITING = ("mpi", "e2e")
 """Folders whose tests mostly wait for programs; the others compute. Workers have some of both at a time."""
+LONG = (
+    "starpu", "guards", "test_calls", "test_starpu_mpi", "test_trace_mpi", "test_account", "test_extraneous",
+    "test_quoted_output_is_what_the_commands_print", "test_terminals", "test_papers",
+)  # fmt: skip
+"""Groups that begin first: one that begins last is waited for by all workers."""
 FAKE = Path(__file__).parent / "fake_site.py"
 
 # A shell's background job ignores interrupts, nohup hang-ups, and children inherit that; tests send such
@@ -110,7 +115,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
     """With several workers, a test with the mark `alone` waits until no other test runs."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return (yield)
-    with turns.turn(_folder_of_turns(item), alone=item.get_closest_marker("alone") is not None):
+    with turns.turn(_folder_of_turns(item), alone=_is_alone(item)):
         return (yield)
 
 
@@ -126,7 +131,13 @@ def _folder_of_turns(item: pytest.Item) -> Path:
     return folder
 
 
+def _is_alone(item: pytest.Item) -> bool:
+    return item.get_closest_marker("alone") is not None
+
+
 def _group(item: pytest.Item) -> str:
+    if _is_alone(item):
+        return "alone"
     if item.path.stem in SPLIT:
         return item.name
     if item.path.stem in GUARDS:
@@ -135,19 +146,21 @@ def _group(item: pytest.Item) -> str:
 
 
 def _in_turns(items: list[pytest.Item]) -> list[pytest.Item]:
-    """The tests by their groups: one of a folder whose tests mostly wait, one of another, and so on; those
-    that wait for the builds with sanitizers at last.
+    """The tests by their groups, long ones first: one of a folder whose tests mostly wait, one of another,
+    and so on. At last those that wait for the builds with sanitizers, and those that no other test may run
+    beside: before each of these, all workers wait for the longest test that runs.
     """
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         groups.setdefault(_group(item), []).append(item)
     places: dict[str, int] = {}
-    seen = Counter[bool]()
-    for name, members in groups.items():
-        path = members[0].path
+    counts = Counter[bool]()
+    for name in sorted(groups, key=lambda name: name.partition("[")[0] not in LONG):
+        path = groups[name][0].path
         waits = path.relative_to(Path(__file__).parent).parts[0] in WAITING
-        places[name] = len(items) if path.name == sanitized.MODULE else 2 * seen[waits] + (not waits)
-        seen[waits] += 1
+        last = (path.name == sanitized.MODULE) + 2 * (name == "alone")
+        places[name] = 2 * last * len(items) if last else 2 * counts[waits] + (not waits)
+        counts[waits] += 1
     return [item for name in sorted(groups, key=places.__getitem__) for item in groups[name]]
 
 

@@ -14,6 +14,7 @@ from typing import NoReturn
 import pytest
 
 from elbowroom.errors import UsageError
+from traced import PATIENT
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 COMMANDS = [path for path in sorted(BENCHMARKS.glob("*.py")) if "__main__" in path.read_text()]
@@ -38,7 +39,7 @@ def test_a_benchmark_works_on_tiny_sizes(path: Path, tmp_path: Path) -> None:
         timeout=PATIENCE,
         cwd=tmp_path,
         # Beside other tests, the threads of linear algebra wait for one another (launch/processes.py).
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        env={**os.environ, **PATIENT, "OPENBLAS_NUM_THREADS": "1"},
     )
     missing = re.search(r"^.* is not installed.*$", done.stderr, re.MULTILINE)
     if done.returncode == 1 and missing is not None:

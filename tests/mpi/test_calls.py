@@ -255,9 +255,11 @@ def measured(ask: Ask, operation: str, size: int, **call: Any) -> OverlapMeasure
 @pytest.mark.alone
 @pytest.mark.parametrize("operation", ["exchange", "allreduce"])
 def test_a_message_that_nobody_advances_is_lost_for_want_of_progress(openmpi: Ask, operation: str) -> None:
-    """Another program may hold up some of the five."""
-    reasons = [measured(openmpi, operation, 2**20, ratio=2.0).reason for _ in range(5)]
-    assert reasons.count("no_progress") >= 3, reasons
+    """Another program may hold up some of the five: three of them say so."""
+    reasons: list[str] = []
+    while len(reasons) < 5 and reasons.count("no_progress") < 3:
+        reasons.append(measured(openmpi, operation, 2**20, ratio=2.0).reason)
+    assert reasons.count("no_progress") == 3, reasons
 
 
 @pytest.mark.alone

@@ -193,6 +193,17 @@ def _of(recorded: Recorded, name: str) -> list[Event]:
     return recorded.of(name, BEGIN)
 
 
+def test_the_build_of_an_interposer_takes_a_recorder_that_is_there(tmp_path: Path) -> None:
+    mpi = mpi_called("embedded")
+    words = ["cmake", "-S", PMPI, "-B", tmp_path, "-G", "Ninja", f"-DMPI_CXX_COMPILER={mpi.compiler}"]
+    words += [f"-DELBOW_TRACE_FOLDER={build.trace_libraries(mpi)}"]
+    subprocess.run(words, check=True, capture_output=True)
+    planned = subprocess.run(["ninja", "-C", tmp_path, "-n"], check=True, capture_output=True, text=True).stdout
+    assert "libelbow_trace_mpi.so" in planned
+    assert "libelbow_trace.so" not in planned
+    assert "libelbow_clock.so" not in planned
+
+
 def test_a_large_count_of_fortran_is_recorded_whole(tmp_path: Path) -> None:
     mpi = mpi_called("mpich")
     wrapper, source = c_wrapper(mpi), HERE / "large_f08.c"

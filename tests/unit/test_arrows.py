@@ -177,6 +177,5 @@ def test_a_quick_command_loads_no_heavy_library(words: list[str], tmp_path: Path
 
 
 def test_names_have_no_word_of_the_list_and_one_meaning() -> None:
-    modules = count_house.load()
-    assert count_house.forbidden_names(modules) == []
-    assert count_house.classes_with_two_meanings(modules) == []
+    assert count_house.forbidden_names(modules()) == []
+    assert count_house.classes_with_two_meanings(modules()) == []

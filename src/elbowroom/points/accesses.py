@@ -199,8 +199,8 @@ class ExtraneousAccesses(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=Tru
         interleaved.
         """
         messages = self.exchanges + UNTIMED
-        sizes = () if self.who == "none" else (*self.sizes * messages, self.sizes[-1])
-        touching = sum(size / (TOUCHED if size <= SMALL else FAR) for size in sizes)
+        each = [size / (TOUCHED if size <= SMALL else FAR) for size in self.sizes if self.who != "none"]
+        touching = messages * sum(each) + sum(each[-1:])
         phase = (touching + 2 * self.count * messages * EXCHANGE) / len(point.sequence)
         return unit_times(point, len(self.sequence(point, closing)), phase)
 
