@@ -198,7 +198,9 @@ def test_the_build_of_an_interposer_takes_a_recorder_that_is_there(tmp_path: Pat
     words = ["cmake", "-S", PMPI, "-B", tmp_path, "-G", "Ninja", f"-DMPI_CXX_COMPILER={mpi.compiler}"]
     words += [f"-DELBOW_TRACE_FOLDER={build.trace_libraries(mpi)}"]
     subprocess.run(words, check=True, capture_output=True)
-    planned = subprocess.run(["ninja", "-C", tmp_path, "-n"], check=True, capture_output=True, text=True).stdout
+    planned = subprocess.run(
+        ["ninja", "-C", tmp_path, "-n"], check=True, capture_output=True, text=True
+    ).stdout
     assert "libelbow_trace_mpi.so" in planned
     assert "libelbow_trace.so" not in planned
     assert "libelbow_clock.so" not in planned
