@@ -49,7 +49,7 @@ ARROWS = {
     "report": {"advise", "diagnose", "draw", "machine", "models", "points", "results", "stats", "studies"},
     "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},
     "advise": {"draw", "machine", "models", "plan", "points", "results", "stats", "profile"},
-    "diagnose": {"launch", "machine", "profile", "stats", "store"},
+    "diagnose": {"launch", "logs", "machine", "profile", "stats", "store"},
     "guard": {"launch", "profile", "stats"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
     "experiments": {
