@@ -385,7 +385,7 @@ def protocol(evidence: StepEvidence) -> CauseFinding | None:
 
 def _slow(evidence: StepEvidence) -> list[CauseFinding]:
     """Messages that the library works on for longer than their bytes need."""
-    slow = traffic.slow_messages(evidence.profile, evidence.account)
+    slow = traffic.slow_messages(evidence.profile, evidence.account, crowded=_is_crowded(evidence))
     by_transport = traffic.slow_transport(evidence.profile) or _slow_transport(evidence)
     if slow is None or by_transport is not None:
         return []
@@ -414,9 +414,14 @@ def transport(evidence: StepEvidence) -> CauseFinding | None:
     return CauseFinding(_in_messages(evidence, 1.0), "Messages take a slow way through the node", why)
 
 
+def _is_crowded(evidence: StepEvidence) -> bool:
+    """Ranks wait for cores."""
+    return evidence.share(waits_for_cores(evidence)).value >= LEAST
+
+
 def _slow_transport(evidence: StepEvidence) -> traffic.SlowTransport | None:
     """By rates; None where ranks wait for cores, which makes all messages slow."""
-    if evidence.share(waits_for_cores(evidence)).value >= LEAST:
+    if _is_crowded(evidence):
         return None
     return traffic.transport_by_rate(evidence.profile, evidence.account)
 

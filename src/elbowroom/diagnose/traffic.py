@@ -168,8 +168,11 @@ SLICE_S = 1e-3
 """A small message that takes longer waits for a core: a rank has one for about this long at a time."""
 
 
-def slow_messages(profile: Profile, account: Account) -> SlowMessages | None:
-    """The slow ones of the messages between two ranks; None with several nodes, or where few are slow."""
+def slow_messages(profile: Profile, account: Account, *, crowded: bool) -> SlowMessages | None:
+    """The slow ones of the messages between two ranks; None with several nodes, or where few are slow.
+
+    `crowded`: ranks wait for cores. Then only messages that are shorter than a slice of the scheduler count.
+    """
     messages = account.messages
     own = np.flatnonzero(messages.peer >= 0)
     if profile.nodes > 1 or not len(own):
@@ -177,7 +180,8 @@ def slow_messages(profile: Profile, account: Account) -> SlowMessages | None:
     size, alone = messages.bytes[own], messages.alone[own]
     usual = USUAL_S + size / USUAL_RATE
     limit = eager_limit(profile) or SMALL
-    slow = (alone > 2 * usual) & ((size > limit) | (alone < SLICE_S))
+    whole = (size > limit) & (not crowded)
+    slow = (alone > 2 * usual) & (whole | (alone < SLICE_S))
     took = float(np.minimum(alone, messages.transfer[own]).sum())
     if 2 * slow.sum() < MANY or took <= 0:
         return None
