@@ -73,10 +73,9 @@ std::string links_of(const json& nics) {
   return text;
 }
 
-// Processor time of all threads of this process.
-double process_seconds() {
+double seconds_of(clockid_t clock) {
   timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
@@ -135,7 +134,7 @@ json ClusterNode::quantities() {
            {"memory", "memory-latency", "core", "cache", "message-rate", "slow-moments", "memory-numa", "waiting",
             "throttled", "steal"}},
           {"pairs", {"latency", "bandwidth", "bandwidth-both", "latency-beside", "bandwidth-beside", "memory-beside"}},
-          {"train", {"late"}}};
+          {"train", {"late", "clock"}}};
 }
 
 ClusterNode::ClusterNode(const Job& job, std::size_t working_set)
@@ -242,10 +241,10 @@ ClusterNode::Computed ClusterNode::stop(const char* kernel, Window window) {
 ClusterNode::Computed ClusterNode::compute(const char* kernel, std::size_t bytes, double seconds) {
   Window window{};
   start(workers(kernel, bytes), window);
-  const double before = process_seconds();
+  const double before = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
   sleep_for(seconds);
   window.end = now_ns();
-  const double running = process_seconds() - before;
+  const double running = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - before;
   Computed computed = stop(kernel, window);
   computed.running = running;
   computed.wanted = static_cast<double>(window.end - window.start) * 1e-9 * static_cast<double>(cores_.size());
@@ -364,15 +363,17 @@ json ClusterNode::train(int barriers) {
   }
   double shortest = std::numeric_limits<double>::infinity();
   double all = 0;
+  double clock = 0;
   for (int i = 0; i < barriers; ++i) {
     MPI_Barrier(job_.control());
+    clock += seconds_of(CLOCK_REALTIME) / barriers;
     const std::int64_t start = now_ns();
     piece_->run(piece_items_);
     const auto took = static_cast<double>(now_ns() - start);
     shortest = std::min(shortest, took);
     all += took;
   }
-  return json::array({rounded(1 - shortest * barriers / all)});
+  return json::array({rounded(1 - shortest * barriers / all), std::round(clock * 1e6) / 1e6});
 }
 
 }  // namespace elbowroom

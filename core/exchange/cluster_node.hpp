@@ -30,7 +30,7 @@ class ClusterNode {
   nlohmann::json alone(double seconds);
   // Messages of `size` bytes with another rank of the job: values of what this node sends. Both partners call it.
   nlohmann::json pair(int partner, std::size_t size, double seconds);
-  // Equal pieces of work between `barriers`. Collective.
+  // Equal pieces of work between `barriers`, and the mean time of day (s) at which they ended. Collective.
   nlohmann::json train(int barriers);
 
  private:

@@ -72,6 +72,10 @@ def test_a_link_of_half_the_rate_is_found_and_explained(hosts: LinkedHosts, tmp_
     assert document["disturbed"] > 0.05
     assert document["drain"] == 'scontrol update NodeName=n5 State=DRAIN Reason="elbowroom: link"'
     assert not document["missing"]
+    # All hosts have the clock of this machine.
+    assert {one["name"]: abs(one["offset"]) < 1.0 for one in document["clocks"]} == dict.fromkeys(
+        hosts.names, True
+    )
     first = [line for line in journal(tmp_path / "run") if line.get("stage") in ("first", "whole")]
     # All that a node sends to rank 0 in the first examination.
     assert sum(line["bytes"] for line in first) / (HOSTS - 1) < 2000

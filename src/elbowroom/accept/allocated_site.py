@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -43,7 +44,8 @@ Pairs = list[tuple[int, int]]
 
 class SitePlan(msgspec.Struct, frozen=True, kw_only=True):
     """How an allocation is measured: `nodes` as the launcher calls them; `switches`, `features`: of each, as
-    Slurm knows them; `budget`, `window`: seconds; `size`: bytes of a large message; `shard`: nodes of a job.
+    Slurm knows them; `budget`, `window`: seconds; `size`: bytes of a large message; `shard`: nodes of a job,
+    1 where the launcher joins no nodes to a job, so that there are no messages between them.
     """
 
     nodes: tuple[str, ...]
@@ -73,6 +75,7 @@ class AllocatedSite:
         self._journal = journal
         self._tell = tell
         self._start_time = time.monotonic()
+        self._features = dict(zip(plan.nodes, plan.features, strict=False))
         self._switches = None if plan.switches is None else np.array(plan.switches, dtype=np.int64)
 
     @property
@@ -144,8 +147,9 @@ class AllocatedSite:
         """Disjoint pairs: suspects with others, both ends of suspected paths, and what is left."""
         random = self._random("again", number)
         alive = self._alive()
-        suspects = [int(one) for one in random.permutation([at for at in suspicion.nodes if at in alive])]
-        good = [int(one) for one in random.permutation([at for at in alive if at not in suspicion.nodes])]
+        suspected = set(suspicion.nodes)
+        suspects = [int(one) for one in random.permutation([at for at in alive if at in suspected])]
+        good = [int(one) for one in random.permutation([at for at in alive if at not in suspected])]
         pairs: Pairs = []
         for path in suspicion.paths if self._switches is not None else ():
             assert self._switches is not None
@@ -193,6 +197,8 @@ class AllocatedSite:
         """The nodes of each job: pairs are in one, drawn anew for each round."""
         alive = self._alive()
         nodes = self.plan.nodes
+        if self.plan.shard == 1:
+            return [(nodes[at],) for at in alive]
         if len(alive) <= self.plan.shard:
             return [tuple(nodes[at] for at in alive)]
         paired = {at for pair in pairs for at in pair}
@@ -279,19 +285,22 @@ class AllocatedSite:
     def _with_feature(self, node: str, facts: dict[str, str]) -> dict[str, str]:
         if not self.plan.features:
             return facts
-        return {**facts, "feature": self.plan.features[self.plan.nodes.index(node)]}
+        return {**facts, "feature": self._features[node]}
 
     def _check_names(self) -> None:
         """UsageError where two nodes say that they have one name."""
-        names = list(known_names(self._journal.lines).values())
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
+        names = Counter(known_names(self._journal.lines).values())
+        twice = [name for name, count in names.items() if count > 1]
+        if twice:
             raise UsageError(
-                "names two nodes", field="hosts", value=twice, hint="give each node a host name of its own"
+                "names two nodes", field="hosts", value=twice[0], hint="give each node a host name of its own"
             )
 
     def _bisect(self) -> None:
         """All pairs of both halves at once, both ways: what the whole machine moves."""
+        if self.plan.shard == 1:
+            self.notes.append("n/a: messages between nodes: the launcher starts no MPI job of several nodes")
+            return
         alive = self._alive()
         half = len(alive) // 2
         pairs = list(zip(alive[:half], alive[half : 2 * half], strict=True))

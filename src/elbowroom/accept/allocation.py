@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,15 +12,17 @@ import msgspec
 
 from elbowroom.accept.acceptance import examine, with_missing
 from elbowroom.accept.allocated_site import AllocatedSite, SitePlan
+from elbowroom.accept.clocks import clock_notes, clocks_of
 from elbowroom.accept.document import AcceptanceDocument
 from elbowroom.accept.history import write_values
 from elbowroom.accept.journal import SiteJournal, SiteLine
 from elbowroom.accept.node_jobs import NodeJobs, NodeLaunch
+from elbowroom.accept.quantities import QUANTITIES
 from elbowroom.accept.readings import FEWEST
 from elbowroom.accept.slurm import features_of, switches_of
 from elbowroom.errors import UsageError
 from elbowroom.launch.build import probe
-from elbowroom.launch.launchers import check_program, detect, host_names
+from elbowroom.launch.launchers import check_program, detect, get, host_names
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.quantities import plural
 from elbowroom.store.folder import create_folder
@@ -64,9 +67,9 @@ class AllocationRequest(msgspec.Struct, frozen=True, kw_only=True):
                 value=None,
                 hint="try `salloc -N 64 elbowroom accept`, --hosts a,b,c, or --virtual 1000 to try it",
             )
-        twice = next((node for node in nodes if nodes.count(node) > 1), None)
-        if twice is not None:
-            raise UsageError("names two nodes", field="hosts", value=twice, hint="name each node once")
+        twice = [node for node, count in Counter(nodes).items() if count > 1]
+        if twice:
+            raise UsageError("names two nodes", field="hosts", value=twice[0], hint="name each node once")
         if len(nodes) < FEWEST:
             raise UsageError(
                 f"{plural(len(nodes), 'node')}, and a node is judged by others",
@@ -93,7 +96,7 @@ class AllocationRequest(msgspec.Struct, frozen=True, kw_only=True):
             seed=self.seed,
             budget=self.budget,
             size=self.size,
-            shard=self.shard,
+            shard=self.shard if get(self.launcher_name()).joins_ranks else 1,
             switches=switches_of(nodes) if slurm else None,
             features=() if self.by_feature is None else features_of(nodes, self.by_feature),
         )
@@ -120,7 +123,11 @@ def examine_allocation(
         site = AllocatedSite(plan, jobs, journal, tell)
         name = f"{plural(len(plan.nodes), 'node')}, {datetime.datetime.now():%Y-%m-%d %H:%M}"
         document = examine(site, name=name)
-        document = with_missing(document, site.lost, [*site.notes, *_cost(site, jobs)])
+        names = dict(zip(plan.nodes, site.names, strict=True))
+        clocks = clocks_of(journal.lines, names) if len(plan.nodes) <= plan.shard else ()
+        document = msgspec.structs.replace(document, clocks=clocks)
+        notes = [*site.notes, *clock_notes(clocks), *_absent(document), *_cost(site, jobs)]
+        document = with_missing(document, site.lost, notes)
         write_values(folder / "nodes.parquet", journal.lines, plan.nodes, site.names)
     finally:
         jobs.close()
@@ -151,9 +158,17 @@ def _resumed(plan: SitePlan, journal: SiteJournal, folder: Path) -> SitePlan:
     )
 
 
+def _absent(document: AcceptanceDocument) -> Iterator[str]:
+    """What no node has a value of, and why."""
+    known = {level.quantity for level in document.levels}
+    for one in QUANTITIES.values():
+        if one.absent and one.name not in known:
+            yield f"n/a: {one.name}: {one.absent}"
+    if not document.clocks:
+        yield "n/a: clocks of nodes: no barrier of all nodes was timed"
+
+
 def _cost(site: AllocatedSite, jobs: NodeJobs) -> Iterator[str]:
     if jobs.starts:
-        yield (
-            f"{plural(len(jobs.starts), 'job')} started, the slowest in {max(jobs.starts):.1f} s; "
-            f"{site.bytes_of_a_node} B of a node to rank 0"
-        )
+        sent = "" if site.plan.shard == 1 else f"; {site.bytes_of_a_node} B of a node to rank 0"
+        yield f"{plural(len(jobs.starts), 'job')} started, the slowest in {max(jobs.starts):.1f} s{sent}"

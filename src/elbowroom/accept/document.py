@@ -71,13 +71,23 @@ class MissingNode(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class NodeClock(msgspec.Struct, frozen=True, kw_only=True):
+    """The time of day of a node minus that of the median node: `offset` in s, and the `drift` between them in
+    parts per million, None where too few rounds show it.
+    """
+
+    name: str
+    offset: float
+    drift: float | None
+
+
 class AcceptanceDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The result of `accept`. `nodes`: how many; `names`: theirs, in the order of their numbers; `nodelist`,
     `drain`: the suspect nodes folded, and the commands that drain them, a line for each cause, which are
     never run; `disturbed`: the share of the time in which threads that compute wait for a core, 0 unless it
     is too long to judge what needs the cores; `changes`: what is worse on the whole site than in the
-    baseline; `missing`: nodes that were lost; `switches`: a number for the switch of each node, where they
-    are known.
+    baseline; `missing`: nodes that were lost; `clocks`: of all nodes of one job; `switches`: a number for
+    the switch of each node, where they are known.
     """
 
     schema: str = "elbowroom/accept"
@@ -96,6 +106,7 @@ class AcceptanceDocument(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[SiteChange, ...] = ()
     notes: tuple[str, ...] = ()
     missing: tuple[MissingNode, ...] = ()
+    clocks: tuple[NodeClock, ...] = ()
     names: tuple[str, ...] = ()
     switches: tuple[int, ...] = ()
 

@@ -14,7 +14,7 @@ from elbowroom.accept.journal import SiteLine, readings_of
 from elbowroom.accept.judgement import disturbance
 from elbowroom.accept.losses import as_loss, as_losses, as_share
 from elbowroom.accept.quantities import QUANTITIES, WAITING, SiteQuantity
-from elbowroom.accept.readings import Floats
+from elbowroom.accept.readings import Floats, row_medians, rows_by, take
 from elbowroom.errors import UsageError
 
 TABLE = "nodes.parquet"
@@ -69,15 +69,16 @@ def values_of(
     """A value for each node and quantity of a run; pairs count for the sender."""
     site = readings_of(lines, nodes, names, "first")
     for one in site.readings:
-        for node in np.unique(one.nodes):
-            own = one.values[one.nodes == node]
+        rows = take(one.values, rows_by(one.nodes, site.count))
+        medians, counts = row_medians(rows), np.isfinite(rows).sum(axis=1)
+        for node in np.flatnonzero(counts):
             yield NodeValue(
                 date=date,
                 node=names[int(node)],
                 quantity=one.quantity.name,
                 unit=one.quantity.unit,
-                value=float(np.median(own)),
-                values=own.size,
+                value=float(medians[node]),
+                values=int(counts[node]),
             )
 
 

@@ -63,6 +63,7 @@ class Launcher:
     if that is not the launcher of the program's MPI, whose ranks are children of elbowroom. Inside an
     allocation that `detect` recognises it is the default, that with the highest `precedence` of several;
     `hosts` counts the allocation's hosts, and `names` are their names. `this_host_only`: it reaches no other.
+    `joins_ranks`: programs that it starts on several hosts are ranks of one MPI job.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Launcher:
     names: Callable[[Environment], tuple[str, ...]] = lambda env: ()
     precedence: int = 0
     this_host_only: bool = False
+    joins_ranks: bool = True
 
 
 def program_words(request: LaunchRequest) -> tuple[str, ...]:

@@ -219,3 +219,13 @@ def test_other_programs_on_one_node_are_the_cause_of_all_that_is_slow_there(tmp_
     site, _ = measured(tmp_path, nodes, SitePlan(nodes=names(12)))
     [one] = examine(site, name="twelve").suspects
     assert (one.name, one.quantity, one.cause) == ("n4", "waiting", "neighbour")
+
+
+def test_nodes_that_a_launcher_joins_to_no_job_are_judged_by_what_each_shows_alone(tmp_path: Path) -> None:
+    nodes = AnsweringNodes({"n3": {"memory": 0.25}})
+    site, _ = measured(tmp_path, nodes, SitePlan(nodes=names(8), shard=1))
+    document = examine(site, name="eight")
+    assert [(one.name, one.cause) for one in document.suspects] == [("n3", "memory-channel")]
+    assert {len(job) for job, _ in nodes.requests} == {1}
+    assert all(request["op"] != "pairs" for _, request in nodes.requests)
+    assert "n/a: messages between nodes: the launcher starts no MPI job of several nodes" in site.notes

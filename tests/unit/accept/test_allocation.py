@@ -79,3 +79,8 @@ def test_ranks_on_hosts_that_are_named_by_addresses_are_in_their_order() -> None
 def test_two_ranks_on_one_node_are_refused() -> None:
     with pytest.raises(UsageError, match="2 ranks are on a node of this name"):
         ranks_of(("n0", "n1"), ("n0", "n0"))
+
+
+@pytest.mark.parametrize(("launcher", "shard"), [("clush", 1), ("ssh", 1), ("mpiexec", 256)])
+def test_a_launcher_without_mpi_has_a_job_for_each_node(launcher: str, shard: int) -> None:
+    assert AllocationRequest(launcher=launcher, hosts=("a", "b", "c")).plan().shard == shard

@@ -160,6 +160,17 @@ def test_pbs_takes_the_nodes_of_the_allocation(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "command"),
+    [("ssh", "ssh -o BatchMode=yes -o ConnectTimeout=10 n1"), ("clush", "clush -N -S -q -t 10 -w n1")],
+)
+def test_a_launcher_without_mpi_starts_one_program_on_one_host(name: str, command: str) -> None:
+    one = request(ranks=1, ranks_per_host=1, hosts=("n1",), probe="/a b/probe")
+    assert words(name, one) == f"{command} '/a b/probe' measure"
+    with pytest.raises(UsageError, match="starts each program without MPI"):
+        build_launch(name, request(hosts=("n1", "n2")), {})
+
+
+@pytest.mark.parametrize(
     ("env", "name"),
     [
         ({}, "local"),
