@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 import zoo_programs
@@ -79,58 +78,3 @@ def test_what_is_planted_is_named_and_its_twin_has_no_cause(name: str, tmp_path:
     assert found[:1] == ([row.cause] if judged[0] else [])
     # Python's processes differ in speed, the more beside other tests: its twin may be uneven in fact.
     assert row.cause not in twin or row.language == "Python"
-
-
-LIMITED = 'ip link set lo up && tc qdisc add dev lo root tbf rate 4gbit burst 64kb latency 50ms && exec "$@"'
-"""Real TCP at 0.5 GB/s, in a network of its own."""
-
-
-@pytest.fixture(scope="module")
-def stencil(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mpi, Path]:
-    """An MPI whose messages a file of settings can keep from shared memory, and the folder of programs."""
-    mpi, folder = mpi_called("openmpi"), tmp_path_factory.mktemp("programs")
-    tried = subprocess.run(
-        ["unshare", "-n", "sh", "-c", LIMITED, "sh", "true"], capture_output=True, text=True
-    )
-    if tried.returncode:
-        pytest.skip(f"no network of its own with a limited rate: {tried.stderr.strip()}")
-    zoo_programs.build("stencil.c", mpi, folder)
-    return mpi, folder
-
-
-@pytest.mark.real
-@pytest.mark.parametrize("planted", [True, False])
-def test_a_slow_transport_is_named_by_its_rates_where_no_setting_says_it(
-    stencil: tuple[Mpi, Path], tmp_path: Path, planted: bool
-) -> None:
-    mpi, programs = stencil
-    settings = tmp_path / "settings.conf"
-    settings.write_text("btl = tcp,self\npml = ob1\n" if planted else "", encoding="ascii")
-    row = zoo_programs.problems()["wrong-transport"]
-    more = ("steps=50", "step_ms=3", "small=10", "messages=10", "bytes=131072")
-    plain = msgspec.structs.replace(row, arguments=())
-    words = zoo_programs.launch_line(plain, mpi, programs, ranks=2, repaired=True, more=more)
-    command = [
-        sys.executable,
-        "-m",
-        "elbowroom",
-        "diagnose",
-        "--json",
-        "--no-try",
-        "-o",
-        tmp_path / "p",
-        "--",
-    ]
-    done = subprocess.run(
-        ["unshare", "-n", "sh", "-c", LIMITED, "sh", *command, *words],
-        capture_output=True,
-        text=True,
-        env={**zoo_programs.started_with(row, mpi, programs, repaired=True),
-             "OMPI_MCA_mca_base_param_files": str(settings)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
-    named = [one["cause"] for one in document["causes"]]
-    # Where ranks wait for cores, all messages are slow, and rates say nothing.
-    waits = document["account"]["scheduler"] >= 0.05 or document["not_judged"]
-    assert ("transport" in named) == planted or (planted and waits), document

@@ -5,14 +5,12 @@
 int main(int argc, char** argv) {
   struct Zoo zoo = zoo_begin(&argc, &argv);
   const double bytes = zoo.bytes > 0 ? zoo.bytes : 8192, messages = zoo_option(argc, argv, "messages", 1);
-  const double small = zoo_option(argc, argv, "small", 0);
   char *out = zoo_memory(bytes), *in = zoo_memory(bytes);
   zoo.expected = -1;
   zoo_first_step(&zoo);
   for (int step = 0; step < zoo.steps; ++step) {
     zoo_work(&zoo, zoo.step);
     for (int i = 0; i < (int)messages; ++i) zoo_ring(&zoo, out, in, bytes);
-    for (int i = 0; i < (int)small; ++i) zoo_ring(&zoo, out, in, 8);
   }
   free(out);
   free(in);
