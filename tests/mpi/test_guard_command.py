@@ -13,7 +13,7 @@ from statistics import median
 import pytest
 
 from counted import c_wrapper
-from elbowroom.guard import guarding
+from elbowroom.guard.node import guard_of_node
 from elbowroom.launch.mpi import Mpi
 from traced import PATIENCE, mpi_called
 
@@ -204,11 +204,53 @@ def test_a_guard_in_a_guard_and_a_second_one_on_the_node_run_the_program_untouch
     done, receipt = guard(tmp_path, *words, ELBOW_GUARD="/dev/shm/elbow-guard-x")
     assert (done.returncode, done.stdout) == (3, "out\n")
     assert any("only the outer one acts" in reason for reason in receipt["reasons"])
-    with guarding._only_guard({}) as reason:
-        if reason is None:
+    with guard_of_node({}) as node:
+        if node.reason is None:
             done, receipt = guard(tmp_path, *words)
             assert (done.returncode, done.stdout) == (3, "out\n")
             assert any("another guard runs on this node" in one for one in receipt["reasons"])
+
+
+def guarded_ranks(mpi: Mpi, folder: Path, *words: str, before: tuple[str, ...] = ()) -> list[dict]:
+    """The receipts of a job of two ranks whose launcher starts a guard for each."""
+    own = [sys.executable, "-m", "elbowroom", "guard", "--observe", "--receipt", str(folder / "r.json"), "--"]
+    command = [str(mpi.launcher), "-n", "2", "--bind-to", "none", "--mca", "btl", "self,tcp", *before, *own]
+    done = subprocess.run(
+        [*command, *words],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, **ENVIRONMENT},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    receipts = [json.loads(path.read_text()) for path in sorted(folder.glob("r*.json"))]
+    assert done.stderr.count("Node ") == len(receipts)
+    return receipts
+
+
+def test_where_a_launcher_starts_a_guard_for_each_rank_one_on_the_node_acts_for_all(
+    mpi: Mpi, programs: dict[str, str], tmp_path: Path
+) -> None:
+    receipts = guarded_ranks(mpi, tmp_path, programs["stencil"], "40", "64", "1", "marks")
+    assert len(receipts) == 1, receipts
+    (receipt,) = receipts
+    assert (receipt["ranks"], receipt["first_rank"], receipt["recognised_by"]) == (2, 0, "marks")
+
+
+def test_each_node_of_a_job_has_its_guard_and_its_receipt(
+    mpi: Mpi, programs: dict[str, str], tmp_path: Path
+) -> None:
+    node = 'mount -t tmpfs node /dev/shm && hostname "node$PMIX_RANK" && exec "$0" "$@"'
+    before = ("unshare", "--mount", "--uts", "sh", "-c", node)
+    if subprocess.run([*before, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("a node needs a mount namespace of its own, which only root can make")
+    words = (programs["stencil"], "40", "64", "1", "marks")
+    second, first = guarded_ranks(mpi, tmp_path, *words, before=before)
+    assert [one["host"] for one in (first, second)] == ["node0", "node1"]
+    assert [one["first_rank"] for one in (first, second)] == [0, 1]
+    assert (first["ranks"], second["ranks"]) == (1, 1)
+    assert (tmp_path / "r-rank1.json").exists()
 
 
 def test_a_program_without_mpi_runs_untouched(tmp_path: Path) -> None:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.guard.board import SHARED, VARIABLE, board_path
+from elbowroom.guard.board import VARIABLE, board_path
 from elbowroom.guard.decision import BLOCK_SECONDS, THREADS_ARM, Decision
 from elbowroom.guard.experiment import Verdict
 from elbowroom.guard.keeper import keeping, restore_left_over
 from elbowroom.guard.lever import GuardedProgram, Lever
 from elbowroom.guard.levers import check_numbers, find_levers, threads
+from elbowroom.guard.node import guard_of_node
 from elbowroom.guard.receipt import ArmEntry, LeverEntry, Receipt, WorstStep
 from elbowroom.guard.steering import OUTSIDE_BLOCK, MakeDecision, RunningLever, Steering, arm_of
 from elbowroom.guard.step_file import STEPS_VARIABLE
 from elbowroom.guard.thread_search import ThreadSearch
 from elbowroom.launch import recorder
 from elbowroom.launch.recorder import Adapter, RecordedCommand
-
-NODE_LOCK = "elbow-guard-node.lock"
 
 
 class GuardSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,17 +89,22 @@ def guard(request: GuardRequest, run: Callable[[RecordedCommand], int]) -> Recei
     program = guarded_program(request)
     levers, notes = ((), ()) if request.observe else find_levers(program)
     check_numbers(levers)
-    with _only_guard(os.environ) as reason:
-        if reason is not None:
-            return _unguarded(request, run, (reason,))
-        notes = (*notes, *restore_left_over())
+    with guard_of_node(os.environ) as node:
+        if node.reason is not None:
+            return _unguarded(request, run, (node.reason,))
+        if node.board is None:
+            notes = (*notes, *restore_left_over())
         with board_path() as path:
             try:
-                prepared = prepare(request, str(path), levers, program)
+                prepared = prepare(request, str(node.board or path), levers, program)
             except UsageError as error:
                 if request.mpi is not None:
                     raise
+                node.offer(None)
                 return _unguarded(request, run, (*notes, f"the program is not guarded: {error.sentence()}"))
+            if node.board is not None:
+                return _without_steps(request, run(prepared), (), acts_elsewhere=True)
+            node.offer(path)
             with keeping(path.name.removeprefix("elbow-guard-")) as keeper:
                 steering = Steering(path, program, levers, keeper, _decider(request))
                 begin = time.process_time()
@@ -110,31 +112,6 @@ def guard(request: GuardRequest, run: Callable[[RecordedCommand], int]) -> Recei
                     code = run(prepared)
                 own = time.process_time() - begin
         return _receipt(request, steering, notes, code, own)
-
-
-@contextlib.contextmanager
-def _only_guard(env: Mapping[str, str]) -> Iterator[str | None]:
-    """Why this guard must not act: it runs in the program of another one, or another one is on the node; None
-    where it may.
-    """
-    if env.get(VARIABLE):
-        yield "a guard runs this guard: only the outer one acts"
-        return
-    path = SHARED / NODE_LOCK
-    try:
-        # Another user's file may be opened, but not with O_CREAT.
-        number = os.open(path, os.O_RDONLY if path.exists() else os.O_RDONLY | os.O_CREAT, 0o644)
-    except OSError as error:
-        yield f"{path}: cannot be opened ({error.strerror}), so another guard would not be seen"
-        return
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        yield "another guard runs on this node: one guard acts at a time"
-    else:
-        yield None
-    finally:
-        os.close(number)
 
 
 def _decider(request: GuardRequest) -> MakeDecision:
@@ -176,7 +153,12 @@ def _decider(request: GuardRequest) -> MakeDecision:
 def _unguarded(
     request: GuardRequest, run: Callable[[RecordedCommand], int], reasons: tuple[str, ...]
 ) -> Receipt:
-    code = run(recorder.prepare(request.words, None))
+    return _without_steps(request, run(recorder.prepare(request.words, None)), reasons)
+
+
+def _without_steps(
+    request: GuardRequest, code: int, reasons: tuple[str, ...], *, acts_elsewhere: bool = False
+) -> Receipt:
     return Receipt(
         command=request.words,
         verdict="cannot say",
@@ -191,6 +173,7 @@ def _unguarded(
         recognised_by="",
         ranks=0,
         exit_code=code,
+        acts_elsewhere=acts_elsewhere,
         reasons=reasons,
     )
 
@@ -224,6 +207,7 @@ def _receipt(
         step_seconds=steering.seconds / steering.steps if steering.steps else None,
         recognised_by=steering.recognised_by,
         ranks=steering.ranks,
+        first_rank=steering.first_rank,
         exit_code=code,
         worst=None if steering.worst is None else WorstStep(seconds=steering.worst[0], arm=steering.worst[1]),
         held_seconds=steering.held,

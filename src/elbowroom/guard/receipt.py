@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 
 import msgspec
@@ -45,10 +46,11 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     that comes nearest to it; `placebo`: the same of acting without effect, so a negative one is what the
     guard costs; None before the first look. `chosen`: the arm that is kept. `switches`: how often the first
     rank changed arms in `steps` steps of `step_seconds`, which were recognised by `marks` or `calls`.
-    `decided_at`: the step from which on a setting was kept. `worst`: the longest step; `held_seconds`: for
-    how long tasks and neighbours were held back, added up; `guard_seconds`: processor time of the guard
-    itself while the program ran. `threads`: the chosen number by phase. `by_lever`: what each lever gained on
-    top of those before it. `reasons`: sentences.
+    `ranks`: those on this `host`, of which `first_rank` has the least number; `acts_elsewhere`: the guard of
+    another rank on it acts and has the receipt. `decided_at`: the step from which on a setting was kept.
+    `worst`: the longest step; `held_seconds`: for how long tasks and neighbours were held back, added up;
+    `guard_seconds`: processor time of the guard itself while the program ran. `threads`: the chosen number by
+    phase. `by_lever`: what each lever gained on top of those before it. `reasons`: sentences.
     """
 
     schema: str = "elbowroom/guard-receipt"
@@ -66,6 +68,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     step_seconds: float | None
     recognised_by: str
     ranks: int
+    host: str = msgspec.field(default_factory=socket.gethostname)
+    first_rank: int | None = None
+    acts_elsewhere: bool = False
     exit_code: int
     worst: WorstStep | None = None
     held_seconds: float = 0.0

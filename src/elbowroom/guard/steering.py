@@ -111,6 +111,11 @@ class Steering:
         return len(self._files)
 
     @property
+    def first_rank(self) -> int | None:
+        """The least rank of this node; None where none was seen."""
+        return min((file.rank for file in self._files.values()), default=None)
+
+    @property
     def held(self) -> float:
         """For how long levers held work back, of all ranks and outside of them, s."""
         return sum(self._held.values()) + sum(one.lever.held for one in self.running)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -55,8 +56,8 @@ class Guard(Verb):
         from elbowroom.guard.receipt import RECEIPT
 
         receipt = guard(self._request(), lambda prepared: recorder.run(prepared, self.stdout))
-        if self.receipt is not None:
-            RECEIPT.write(Path(self.receipt), receipt)
+        if self.receipt is not None and not receipt.acts_elsewhere:
+            RECEIPT.write(_path_of_node(Path(self.receipt), receipt), receipt)
         return receipt
 
     def execute(self, as_json: bool) -> int:
@@ -119,8 +120,17 @@ class Guard(Verb):
         prepared = prepare(request, "/dev/shm/elbow-guard-UID-ID", levers, program)
         yield PlannedStart(what="the program, guarded", commands=(prepared.line(),))
 
+    def show(self, result: Receipt, as_json: bool) -> int:
+        """Nothing where the guard of another rank acted: that one shows the receipt."""
+        return result.exit_code if result.acts_elsewhere else super().show(result, as_json)
+
     def print(self, result: Receipt) -> None:
         """On stderr: stdout is the program's."""
+        from elbowroom.guard.node import rank_of
+
+        if rank_of(os.environ) is not None:
+            first = "" if result.first_rank is None else f", from rank {result.first_rank} on"
+            print_wrapped(f"Node {result.host}, {plural(result.ranks, 'rank')}{first}:")
         print_all(result.reasons, style="yellow")
         for lever in result.levers:
             print_wrapped(f"{lever.name}: asked {lever.requested}; got {lever.got}")
@@ -149,6 +159,17 @@ class Guard(Verb):
 
     def exit_code(self, result: Receipt) -> int:
         return result.exit_code
+
+
+def _path_of_node(path: Path, receipt: Receipt) -> Path:
+    """The guard on the node of rank 0 writes `path`; those that a launcher started on other nodes write files
+    next to it, by the first rank of each.
+    """
+    from elbowroom.guard.node import rank_of
+
+    rank = rank_of(os.environ)
+    first = rank if receipt.first_rank is None else receipt.first_rank
+    return path if rank is None or not first else path.with_name(f"{path.stem}-rank{first}{path.suffix}")
 
 
 _STYLES = {"pays": "green", "off": "", "cannot say": "yellow"}
