@@ -148,6 +148,7 @@ Factorizations::Factorizations(const Job& job, const program::Settings& settings
     flow_.window = read(settings.program, "window", std::size_t{0});
     flow_.point_to_point = read(settings.program, "broadcasts", true) ? 0 : 1;
     flow_.wait_released = read(settings.program, "early", true) ? 0 : 1;
+    flow_.send_at_once = read(settings.program, "hold", true) ? 0 : 1;
     place_ = program::place_of(settings, job_.hosts(), static_cast<std::size_t>(job_.rank()));
     check_memory();
   });

@@ -91,6 +91,8 @@ typedef struct elbow_taskflow_settings {
    * the processes that are waited for. They may compute: a flow never fails for that. NULL: nobody is told. */
   void (*stalled)(void* state, const char* text);
   void* stalled_state;
+  /* Not in the first release. 1: with an executor, data are sent as soon as they are ready (thesis, section 4.2.1). */
+  int send_at_once;
 } elbow_taskflow_settings;
 
 ELBOW_API elbow_taskflow* elbow_taskflow_new(elbow_broadcast* broadcast, int rank, int size,

@@ -54,7 +54,7 @@ int guarded(const Call& call) {
 // Sizes of the structs of the first release.
 constexpr std::size_t kExecutor = offsetof(elbow_taskflow_executor, handles);
 constexpr std::size_t kHandles = sizeof(elbow_taskflow_handles);
-constexpr std::size_t kSettings = sizeof(elbow_taskflow_settings);
+constexpr std::size_t kSettings = offsetof(elbow_taskflow_settings, send_at_once);
 constexpr std::size_t kWay = sizeof(elbow_broadcast_way);
 constexpr std::size_t kCounters = sizeof(elbow_taskflow_counters);
 
@@ -62,7 +62,7 @@ Settings graph_settings(const elbow_taskflow_settings& given) {
   Settings settings;
   settings.broadcasts = given.point_to_point == 0;
   settings.early = given.wait_released == 0;
-  if (given.executor != nullptr) settings.hold = kHold;
+  if (given.executor != nullptr && given.send_at_once == 0) settings.hold = kHold;
   return settings;
 }
 

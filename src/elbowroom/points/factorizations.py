@@ -48,6 +48,7 @@ class FactorizationProgram(
     """Tiles of `block` rows and columns, `tiles` x `columns` of them, on `grid_rows` x `grid_columns` ranks.
 
     `broadcasts` false: a message for each recipient. `early`: readers start before the data are forwarded.
+    `priorities`: of Cholesky's tasks. `hold`: with StarPU, ready data wait for further readers.
     `segment`: bytes that ranks forward one by one, 0 for all; `window`: tasks of a rank that are submitted
     ahead, 0 for all.
     """
@@ -73,14 +74,22 @@ class FactorizationProgram(
     window: int
     broadcasts: bool
     early: bool
+    priorities: bool = True
+    hold: bool = True
 
     def id(self, point: Point) -> str:
         tiles = f"{self.tiles}" if self.task == "cholesky" else f"{self.tiles}x{self.columns}"
         parts = [self.task, self.build, self.grid, f"tiles{tiles}", f"block{self.block}", self.way]
         parts += [f"segment{self.segment}"] if self.segment else []
         parts += [f"window{self.window}"] if self.window else []
-        parts += [] if self.early else ["late"]
+        parts += self.variants
         return "-".join([*parts, f"n{point.n}", f"comp{point.comp_node}", f"core{point.comm_core}"])
+
+    @property
+    def variants(self) -> list[str]:
+        """What differs from the usual: `late`, `unordered`, `unheld`."""
+        usual = {"late": self.early, "unordered": self.priorities, "unheld": self.hold}
+        return [name for name, kept in usual.items() if not kept]
 
     @property
     def grid(self) -> str:

@@ -110,6 +110,37 @@ def test_a_process_on_each_host_has_all_its_cores() -> None:
     assert all(not point.placements and point.n == 35 for point in points)
 
 
+def test_blocks_grids_priorities_early_and_held_data_are_axes_of_one_plan() -> None:
+    axes = {"block": "64,128", "grid": "2x2,1x4", "priorities": "true,false", "early": "true,false"}
+    points = programs(expanded(SMALL, builds="inline", trees="none,binomial", **axes))
+    assert len(points) == len({point.id for point in points}) == 2**5
+    assert {(program(p).block, program(p).grid, *program(p).variants) for p in points} >= {
+        (64, "2x2"),
+        (128, "1x4", "late", "unordered"),
+    }
+    validate(points, SMALL)
+
+
+def test_only_data_of_starpu_are_held_and_only_tasks_of_cholesky_have_priorities() -> None:
+    both = {"trees": "binomial", "hold": "true,false", "priorities": "true,false"}
+    tasks = ("cholesky", "qr")
+    asked = [program(point) for task in tasks for point in programs(expanded(SMALL, task, **both))]
+    assert {(one.task, one.build, one.hold) for one in asked if not one.hold} == {
+        ("cholesky", "starpu", False),
+        ("qr", "starpu", False),
+    }
+    assert {one.task for one in asked if not one.priorities} == {"cholesky"}
+
+
+def test_findings_and_curves_of_an_axis_say_which_value_they_are_of() -> None:
+    points = programs(expanded(SMALL, builds="inline", trees="none,binomial", early="true,false"))
+    items = measured(points, binomial=0.5)
+    keys = [finding.key for finding in experiments.get("cholesky").findings(items, SMALL)]
+    assert len(keys) == len(set(keys))
+    [figure] = experiments.get("cholesky").figures(items, SMALL)
+    assert [line.name for line in figure.series] == ["inline", "inline, readers wait for release"]
+
+
 def test_columns_of_qr_are_its_rows_unless_they_are_named() -> None:
     assert program(programs(expanded(SMALL, "qr", tiles="6"))[0]).columns == 6
     named = program(programs(expanded(SMALL, "qr", tiles="6", columns="2"))[0])

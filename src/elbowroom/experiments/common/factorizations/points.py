@@ -29,17 +29,20 @@ from elbowroom.points.point import Expansion, Note, Point
 class FactorizationKeys(msgspec.Struct, frozen=True, kw_only=True):
     """`tiles` in a row of the matrix, `block` rows of each; `grid`, rows x columns of processes; `trees`, of
     which `none` is a message for each recipient, in segments of `segment` bytes (0: whole); `builds`;
-    `early`: readers start before the data are forwarded; `ahead`: tasks that a process submits ahead (0:
-    all).
+    `early`: readers start before the data are forwarded; `priorities`: of Cholesky's tasks; `hold`: StarPU's
+    ready data wait for further readers, which those of the thesis do not; `ahead`: tasks that a process
+    submits ahead (0: all).
     """
 
     tiles: tuple[Positive, ...] = (32,)
-    block: Positive = 128
-    grid: str | int = "2x2"
+    block: tuple[Positive, ...] = (128,)
+    grid: tuple[str | int, ...] = ("2x2",)
     trees: tuple[str, ...] = ("none", "binomial", "binary", "two")
     builds: tuple[Build, ...] = ("inline", "starpu")
     segment: SizeOrNone = 0
-    early: bool = True
+    early: tuple[bool, ...] = (True,)
+    priorities: tuple[bool, ...] = (True,)
+    hold: tuple[bool, ...] = (True,)
     ahead: Natural = 0
 
 
@@ -79,18 +82,22 @@ def expand(plan: Plan, machine: Machine, task: Task) -> Expansion:
             hint="leave it out; comm_cores and comp_cores name cores",
         )
     keys: FactorizationKeys = plan.keys
-    rows, columns = parse_grid(keys.grid)
-    if rows * columns > MOST_RANKS:
-        hint = f"at most {MOST_RANKS}"
-        raise UsageError(f"has {rows * columns} processes", field="grid", value=keys.grid, hint=hint)
-    seats = _seats(plan, machine, rows * columns)
-    counts, notes = core_counts(plan.n, seats.each)
-    points = [
-        _point(plan, seats, 1 if program.build == "inline" else n, program)
-        for program in _programs(keys, task, rows, columns)
-        for n in (counts if program.build == "starpu" else counts[:1])
-    ]
-    notes = [*machine_notes(machine), *_notes(seats, machine), *notes]
+    points, notes, shared = [], list[Note](), list[Note]()
+    for grid in dict.fromkeys(keys.grid):
+        rows, columns = parse_grid(grid)
+        if rows * columns > MOST_RANKS:
+            hint = f"at most {MOST_RANKS}"
+            raise UsageError(f"has {rows * columns} processes", field="grid", value=grid, hint=hint)
+        seats = _seats(plan, machine, rows * columns)
+        counts, fewer = core_counts(plan.n, seats.each)
+        points += [
+            _point(plan, seats, 1 if program.build == "inline" else n, program)
+            for program in _programs(keys, task, rows, columns)
+            for n in (counts if program.build == "starpu" else counts[:1])
+        ]
+        notes += fewer
+        shared += _notes(seats, machine)
+    notes = list(dict.fromkeys((*machine_notes(machine), *shared, *notes)))
     control = _control(plan, machine) if plan.control else ()
     return with_notes(Expansion(points=(*control, *points), notes=()), notes)
 
@@ -101,23 +108,34 @@ def _programs(keys: FactorizationKeys, task: Task, rows: int, columns: int) -> I
             check_tree(tree)
     wide, per_row = (keys.columns, keys.columns_per_row) if isinstance(keys, QrKeys) else (0, 1)
     trees = keys.trees if rows * columns > 1 else keys.trees[:1]
-    distinct = (dict.fromkeys(keys.tiles), dict.fromkeys(keys.builds), dict.fromkeys(trees))
-    for tiles, build, tree in product(*distinct):
+    matrices = product(*map(dict.fromkeys, (keys.tiles, keys.block)))
+    variants = product(*map(dict.fromkeys, (_priorities(keys, task), keys.early, keys.hold)))
+    ways = product(dict.fromkeys(keys.builds), dict.fromkeys(trees))
+    for (tiles, block), (priorities, early, hold), (build, tree) in product(matrices, variants, ways):
+        if build == "inline" and hold != keys.hold[0]:
+            continue  # all its tasks are submitted before the first one runs
         yield FactorizationProgram(
             task=task,
             build=build,
             ranks=rows * columns,
             tiles=tiles,
             columns=wide or per_row * tiles,
-            block=keys.block,
+            block=block,
             grid_rows=rows,
             grid_columns=columns,
             tree="flat" if tree == NONE else tree,
             segment=keys.segment,
             window=keys.ahead,
             broadcasts=tree != NONE,
-            early=keys.early,
+            early=early,
+            priorities=priorities,
+            hold=hold,
         )
+
+
+def _priorities(keys: FactorizationKeys, task: Task) -> tuple[bool, ...]:
+    """QR's tasks have none."""
+    return keys.priorities if task == "cholesky" else keys.priorities[:1]
 
 
 def _seats(plan: Plan, machine: Machine, ranks: int) -> _ProcessSeats:

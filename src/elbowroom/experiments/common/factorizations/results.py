@@ -27,6 +27,12 @@ NONE = "none"
 """A message for each recipient."""
 
 BUILDS = {"inline": "inline", "starpu": "StarPU"}
+VARIANTS = {
+    "late": "readers wait for release",
+    "unordered": "without priorities",
+    "unheld": "data sent at once",
+}
+"""By FactorizationProgram.variants."""
 TASKS = {"cholesky": "Cholesky factorization", "qr": "QR factorization"}
 
 
@@ -68,7 +74,8 @@ class FactorRow(msgspec.Struct, frozen=True, kw_only=True):
     def where(self) -> str:
         """`32 x 32 tiles of 128 on 2x2`, for messages."""
         one = self.program
-        return f"{one.tiles} x {one.columns} tiles of {one.block} on {one.grid} processes"
+        variants = "".join(f", {VARIANTS[name]}" for name in one.variants)
+        return f"{one.tiles} x {one.columns} tiles of {one.block} on {one.grid} processes{variants}"
 
 
 def rows(results: Sequence[PointResult]) -> tuple[FactorRow, ...]:
@@ -84,18 +91,19 @@ def cases(table: Sequence[FactorRow]) -> tuple[tuple[FactorRow, ...], ...]:
     """The rows that differ in their trees only."""
     return tuple(
         tuple(group)
-        for group in grouped(
-            table, lambda row: (row.program.build, row.program.tiles, row.program.columns, row.item.n)
-        ).values()
+        for group in grouped(table, lambda row: (*_matrix(row), row.program.build, row.item.n)).values()
     )
+
+
+def _matrix(row: FactorRow) -> tuple[object, ...]:
+    """All but the tree, the build and the cores."""
+    one = row.program
+    return (one.tiles, one.columns, one.block, one.grid, tuple(one.variants))
 
 
 def sizes(table: Sequence[FactorRow]) -> tuple[tuple[FactorRow, ...], ...]:
-    """The rows of each matrix."""
-    return tuple(
-        tuple(group)
-        for group in grouped(table, lambda row: (row.program.tiles, row.program.columns)).values()
-    )
+    """The rows of each matrix on each grid."""
+    return tuple(tuple(group) for group in grouped(table, _matrix).values())
 
 
 def pairs(table: Sequence[FactorRow]) -> Iterator[tuple[FactorRow, FactorRow]]:
@@ -146,7 +154,8 @@ def findings(results: Sequence[PointResult], machine: Machine, task: Task) -> tu
 
 def _key(row: FactorRow, what: str) -> str:
     one = row.program
-    return f"{one.task}-{what}-{one.build}-{one.tiles}x{one.columns}-n{row.item.n}"
+    size = f"{one.tiles}x{one.columns}-block{one.block}-{one.grid}"
+    return "-".join([one.task, what, one.build, size, *one.variants, f"n{row.item.n}"])
 
 
 def _place(row: FactorRow) -> str:
@@ -273,36 +282,50 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     if not table:
         return ()
     task = table[0][0].program.task
-    over_order = len(sizes([row for row, _ in table])) > 1
+    over_order = len({row.program.rows for row, _ in table}) > 1
     ways = tuple(dict.fromkeys(row.program.way for row, _ in table))
     x_axis = Axis(label="Rows of the matrix") if over_order else Axis(label="Tree of broadcasts", names=ways)
     lines = grouped(table, lambda entry: _line(entry[0], over_order))
+    differing = [len({key[i] for key in lines}) > 1 for i in range(len(next(iter(lines))))]
+    grids = ", ".join(dict.fromkeys(row.program.grid for row, _ in table))
     return (
         Figure(
             name=f"{task}-performance",
-            title=f"{TASKS[task]} by tree, {table[0][0].program.grid} processes",
+            title=f"{TASKS[task]} by tree, {grids} processes",
             x=x_axis,
             left=RATE,
-            series=tuple(_series(group, ways, over_order) for group in lines.values()),
+            series=tuple(
+                _series(_line_name(key, differing), group, ways, over_order) for key, group in lines.items()
+            ),
             caption="By LAPACK's count of operations; none: a message for each recipient. 95 % intervals.",
         ),
     )
 
 
-def _line(row: FactorRow, over_order: bool) -> tuple[object, ...]:
-    place = (row.program.build, row.item.n)
-    return (*place, row.program.way) if over_order else place
+def _line(row: FactorRow, over_order: bool) -> tuple[str, ...]:
+    """The words of a curve: its build first."""
+    one = row.program
+    variants = ", ".join(VARIANTS[name] for name in one.variants)
+    fixed = (f"n = {row.item.n}", f"tiles of {one.block}", one.grid, variants)
+    return (BUILDS[one.build], one.way if over_order else "", *fixed)
 
 
-def _series(group: Sequence[tuple[FactorRow, Interval]], ways: tuple[str, ...], over_order: bool) -> Series:
-    first = group[0][0]
-    build = BUILDS[first.program.build]
+def _line_name(words: tuple[str, ...], differing: Sequence[bool]) -> str:
+    """What differs among the curves; the build always."""
+    build, way, *others = words
+    own = [word for word, differs in zip(others, differing[2:], strict=True) if word and differs]
+    return ", ".join([f"{way} ({build})" if way else build, *own])
+
+
+def _series(
+    name: str, group: Sequence[tuple[FactorRow, Interval]], ways: tuple[str, ...], over_order: bool
+) -> Series:
     known = [
         (float(row.program.rows if over_order else ways.index(row.program.way)), rate, row.item.id)
         for row, rate in group
     ]
     return interval_line(
-        f"{first.program.way} ({build})" if over_order else build,
+        name,
         known,
         side="computation",
         drawn="curve" if over_order else "points",
