@@ -51,8 +51,9 @@ class KernelTimes(msgspec.Struct, frozen=True, kw_only=True):
 class FactorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`task` on `rows` x `columns` tiles (Cholesky's: square), distributed block-cyclically over processes in
     a grid, each with `workers` cores that compute and a link of `bandwidth` B/s in each direction and
-    `latency` s to one switch. `tree`: of the broadcasts, `none` for a message to each recipient; `early`:
-    readers start at RECEIVED; `priorities`: of Cholesky's tasks.
+    `latency` s to one switch; `sharing` processes, one after another, are on a node and share its link.
+    `tree`: of the broadcasts, `none` for a message to each recipient; `early`: readers start at RECEIVED;
+    `priorities`: of Cholesky's tasks.
     """
 
     task: Task
@@ -68,8 +69,11 @@ class FactorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
     segment: int = 0
     priorities: bool = True
     early: bool = True
+    sharing: int = 1
 
-    RANGES: ClassVar[dict[str, int]] = {"rows": MOST_TILES, "columns": MOST_TILES, "workers": 1024}
+    RANGES: ClassVar[dict[str, int]] = {
+        "rows": MOST_TILES, "columns": MOST_TILES, "workers": 1024, "sharing": 1024,
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
         for name, most in self.RANGES.items():

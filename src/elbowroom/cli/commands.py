@@ -108,6 +108,7 @@ GROUPS: dict[str, GroupEntry] = {
             "tune": "broadcasts",
             "draw": "broadcast_draw",
             "factorize": "factorize",
+            "curves": "broadcast_curves",
         },
     ),
     "colocate": GroupEntry(

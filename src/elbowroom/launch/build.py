@@ -188,8 +188,11 @@ broadcast_costs = partial(_without_mpi, "broadcast-costs", SIMULATOR_PACKAGES, "
 """The cost model of broadcasts as a program."""
 
 taskflow_simulator = partial(
-    _without_mpi, "taskflow-simulator", BROADCAST_PACKAGES, "lib/taskflow", "lib/broadcast", "include"
-)
+    _without_mpi,
+    "taskflow-simulator",
+    f"{SIMULATOR_PACKAGES} libcli11-dev",
+    "lib/taskflow", "lib/broadcast", "lib/guard", "include",
+)  # fmt: skip
 """The simulator of task graphs (docs/reference/taskflow.md)."""
 
 gpu_bench = partial(

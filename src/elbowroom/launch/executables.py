@@ -264,6 +264,7 @@ def _factorization_words(request: FactorizationRequest) -> Iterator[str]:
         "bandwidth": request.bandwidth,
         "latency": request.latency,
         "overhead": request.overhead,
+        "sharing": request.sharing,
         "segment": request.segment or usual_segment(request.tree, ELEMENT * block * block),
     }
     yield from (f"--{name}={value}" for name, value in values.items())

@@ -77,6 +77,12 @@ class NetworkOptions(Options):
             overhead=0.0 if given is None else parse_latency(given, "overhead"),
         )
 
+    def given(self) -> dict[str, float]:
+        """The options that were given, as numbers; `overhead` and `latency` in s, `bandwidth` in B/s."""
+        whole = msgspec.structs.asdict(self.network())
+        names = ("bandwidth", "latency", "overhead")
+        return {name: whole[name] for name in names if getattr(self, name) is not None}
+
     def refuse_beside(self, where: str) -> None:
         """UsageError where one of these is given beside the option `where`, which names a file of them."""
         for name in ("bandwidth", "latency", "overhead"):

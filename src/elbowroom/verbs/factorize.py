@@ -59,6 +59,7 @@ class Factorize(Verb):
     times: Path | str | None = option(
         "Times of the kernels (factorizations-inline times); default: measured."
     )
+    sharing: int = option("Processes of a node, which share its link.", default=1)
     links: NetworkOptions = included(NetworkOptions)
     tree: str = option("Tree of the broadcasts; none: without broadcasts.", "KIND", default="binomial")
     segment: int | None = option(SEGMENTS, "SIZE")
@@ -87,6 +88,7 @@ class Factorize(Verb):
             segment=self.segment or 0,
             priorities=self.priorities,
             early=self.early,
+            sharing=self.sharing,
         )
         document = factorization_document(simulate_factorization(request), request)
         return Factorized(document, request.times.block)

@@ -12,6 +12,7 @@ MODULES = {
     "Advice": "verbs.advise",
     "BroadcastEntry": "verbs.broadcast_bench",
     "BroadcastTree": "verbs.broadcast_draw",
+    "CurvesDocument": "verbs.broadcast_curves",
     "Explanation": "verbs.explain",
     "Figure": "draw.files",
     "FlushCosts": "verbs.trace_overhead",

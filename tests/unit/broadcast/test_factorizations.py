@@ -111,3 +111,11 @@ def test_the_command_prints_one_document(tmp_path: Path, capsys: pytest.CaptureF
     assert document["schema"] == "elbowroom/factorization"
     assert document["complete_share"] == 1
     assert document["time_us"] > 0
+
+
+@pytest.mark.usefixtures("simulator")
+def test_processes_that_share_a_link_are_slower() -> None:
+    quick = KernelTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-5))
+    own, shared = (simulated(rows=16, columns=16, times=quick, sharing=sharing) for sharing in (1, 2))
+    assert own.messages == shared.messages
+    assert shared.seconds > 1.1 * own.seconds

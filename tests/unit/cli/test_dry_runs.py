@@ -85,6 +85,7 @@ COMMANDS = {
     "trace flushes --repeat 5 --adapters omp -- ls": ("trace-reader", "recorded with flushes"),
     "nic run --nic 50MB/s -- mpirun -n 2 ls": ("nic", "behind the NIC"),
     "broadcast bench --ranks 2": ("broadcast-bench", "12 cases, 180 repetitions"),
+    "broadcast curves 4.14": ("factorizations-inline", "tiles of 320"),
     "broadcast factorize": ("factorizations-inline", "the kernels of a factorization"),
     "calibrate": ("the probe", "points of the plan model"),
     "calibrate --machine henri": ("", "at most 24 of"),

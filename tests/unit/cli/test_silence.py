@@ -65,6 +65,7 @@ COMMANDS = {
     "broadcast tune": "ELBOWROOM_BROADCAST_COSTS",
     "broadcast bench --ranks 2": "ELBOWROOM_BROADCAST_BENCH",
     "broadcast factorize": "ELBOWROOM_FACTORIZATIONS_INLINE",
+    "broadcast curves 4.14": "ELBOWROOM_FACTORIZATIONS_INLINE",
     "nic measure --ranks 2": "ELBOWROOM_NETWORK_BENCH",
     "simulate --machine henri": "ELBOWROOM_SIMULATOR",
     "run quick --no-report": "ELBOWROOM_PROBE",

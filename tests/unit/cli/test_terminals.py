@@ -80,6 +80,7 @@ NOT_HERE = {
     "broadcast simulate": "waits for a program: test_silence",
     "broadcast bench": "waits for a program: test_silence",
     "broadcast factorize": "waits for a program: test_silence",
+    "broadcast curves": "waits for a program: test_silence",
     "nic measure": "waits for a program: test_silence",
     "colocate demand": "needs a quiet machine for minutes; it waits as colocate measure does",
     "colocate fit": "needs a quiet machine for minutes; its bar is that of every measurement",
