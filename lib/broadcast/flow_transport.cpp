@@ -37,9 +37,10 @@ void FlowNetwork::add_half(int from, int to, std::uint32_t channel, const Half& 
 
 void FlowNetwork::cancel(int rank, Ticket ticket) {
   for (auto waiting = halves_.begin(); waiting != halves_.end(); ++waiting) {
-    if ((waiting->first >> FlowTransport::kChannelBits) % transports_.size() != static_cast<std::size_t>(rank)) continue;
-    const auto removed = std::erase_if(
-        waiting->second, [ticket](const Half& half) { return !half.sends && half.ticket == ticket; });
+    if ((waiting->first >> FlowTransport::kChannelBits) % transports_.size() != static_cast<std::size_t>(rank))
+      continue;
+    const auto removed =
+        std::erase_if(waiting->second, [ticket](const Half& half) { return !half.sends && half.ticket == ticket; });
     if (removed == 0) continue;
     if (waiting->second.empty()) halves_.erase(waiting);
     return;

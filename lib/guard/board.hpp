@@ -81,7 +81,9 @@ class Board {
   int sweep() const;
 
   // Of a file for so many ranks.
-  static std::size_t bytes_for(std::uint32_t ranks) { return kHeaderBytes + amount_bytes(ranks) + ranks * sizeof(Place); }
+  static std::size_t bytes_for(std::uint32_t ranks) {
+    return kHeaderBytes + amount_bytes(ranks) + ranks * sizeof(Place);
+  }
 
  private:
   // Whole cache lines.

@@ -124,7 +124,9 @@ TEST_CASE("samples of a thread say how long it ran and waited, and the rest is s
   elbow_profile_free(profile);
 }
 
-TEST_CASE("a thread that loses its core while it takes a sample waited in that sample or the next, and not more than it lasts") {
+TEST_CASE(
+    "a thread that loses its core while it takes a sample waited in that sample or the next, and not more than it "
+    "lasts") {
   const Folder folder;
   const std::string file = folder.file();
   const elbow_profile_settings settings = settings_for(file);

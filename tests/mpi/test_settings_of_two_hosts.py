@@ -137,7 +137,8 @@ def test_a_kill_leaves_no_host_changed(two_hosts: LinkedHosts, tmp_path: Path, v
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert wait_until(lambda: both(tmp_path) == before), both(tmp_path)
     if victim == "keeper":
-        assert answer.get("status") == "failed", answer
+        lost_early = "(rank 1 on b)" in answer.get("message", "")  # before the rank knew that it holds
+        assert answer.get("status") == "failed" or lost_early, answer
         assert "settings_changed" in answer["flags"]
         assert "host b" in answer["reason"]
     else:

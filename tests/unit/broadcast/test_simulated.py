@@ -167,7 +167,6 @@ def test_a_prediction_says_that_simgrid_is_not_installed(capfd: pytest.CaptureFi
     "words",
     [
         ["broadcast", "simulate", "--platform", "fat-tree"],
-        ["broadcast", "factorize", "--times", "times.json"],
     ],
     ids=" ".join,
 )
