@@ -71,15 +71,16 @@ def most_above(logs: list[Transfers], node: int, *, leaves: bool) -> float:
 
 
 def test_ranks_meet_the_bandwidth_between_nodes_and_none_inside(mpi: Mpi) -> None:
-    settings = NicSettings(bandwidth=BANDWIDTH, ranks_per_node=2)
+    slow = BANDWIDTH / 4  # a busy machine has more than that inside a node
+    settings = NicSettings(bandwidth=slow, ranks_per_node=2)
     found = api.calibrate_network([65536], nic=settings, repeat=1, seconds=0.2, mpi=spec_of(mpi))
     assert found.nodes == 2
     between = [row.bandwidth for row in found.rows if not row.inside]
     (inside,) = (row.bandwidth for row in found.rows if row.inside)
     assert len(between) == 3
-    assert all(one * 1e6 < 1.3 * BANDWIDTH for one in between), between
-    assert max(between) * 1e6 > 0.5 * BANDWIDTH, "a busy machine makes some of them slower"
-    assert inside * 1e6 > 2 * BANDWIDTH
+    assert all(one * 1e6 < 1.3 * slow for one in between), between
+    assert max(between) * 1e6 > 0.5 * slow, "a busy machine makes some of them slower"
+    assert inside * 1e6 > 2 * slow
     assert found.curve is not None
 
 

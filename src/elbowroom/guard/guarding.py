@@ -21,6 +21,7 @@ from elbowroom.guard.steering import OUTSIDE_BLOCK, MakeDecision, RunningLever, 
 from elbowroom.guard.step_file import STEPS_VARIABLE
 from elbowroom.guard.thread_search import ThreadSearch
 from elbowroom.launch import recorder
+from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.recorder import Adapter, RecordedCommand
 
 
@@ -89,6 +90,8 @@ def guard(request: GuardRequest, run: Callable[[RecordedCommand], int]) -> Recei
     program = guarded_program(request)
     levers, notes = ((), ()) if request.observe else find_levers(program)
     check_numbers(levers)
+    if request.mpi is not None:
+        find_mpi(request.mpi)
     with guard_of_node(os.environ) as node:
         if node.reason is not None:
             return _unguarded(request, run, (node.reason,))
