@@ -16,6 +16,7 @@ from elbowroom.diagnose.pop import PopFactors, interval_of, pop_factors, resampl
 from elbowroom.diagnose.scheduled import scheduled_of_rank
 from elbowroom.diagnose.surroundings import Surroundings
 from elbowroom.diagnose.waits import SHORT_NS
+from elbowroom.profile.matching import dense
 from elbowroom.profile.profile import Profile, clock_starts
 from elbowroom.profile.rank_file import RankFile, release
 from elbowroom.profile.rank_tables import Site
@@ -184,9 +185,7 @@ class _Books:
         release(rank.kept)
 
     def _calls(self, rank: RankFile) -> RankCalls:
-        own = calls_of_rank(rank, self.starts[rank.rank], self.number)
-        release(rank.kept)
-        return own
+        return calls_of_rank(rank, self.starts[rank.rank], self.number)
 
     def settle(self, at: int, rank: RankFile) -> None:
         """The parts of one rank's time."""
@@ -227,13 +226,18 @@ class _Books:
     def _add_sites(self, rank: RankFile, ledger: Ledger, pieces: Pieces) -> None:
         calls = ledger.calls
         code = calls.site.astype(np.int64) * len(self.names) + calls.name
-        codes, which = np.unique(code[pieces.span], return_inverse=True)
+        of_call = dense(code)
+        codes = np.zeros(int(of_call.max(initial=-1)) + 1, dtype=np.int64)
+        codes[of_call] = code
+        which = of_call[pieces.span]
         totals = np.zeros((len(codes), len(PARTS) + 1))
         totals[:, -1] = np.bincount(which, weights=pieces.share, minlength=len(codes))
         for part, amount in ledger.of_calls.items():
             inside = pieces.inside(amount)
             totals[:, PARTS.index(part)] = np.bincount(which, weights=inside, minlength=len(codes)) / 1e9
         for one, row in zip(codes.tolist(), totals, strict=True):
+            if not row[-1]:
+                continue
             call = self.names[one % len(self.names)]
             site = Site(call=call) if rank.sites is None else rank.sites[one // len(self.names)]
             self.sites[site] = self.sites.get(site, 0.0) + row

@@ -28,13 +28,21 @@ class Pieces(NamedTuple):
         return result
 
 
+def count_until(edges: npt.NDArray[np.number], time: Ints, *, before: bool = False) -> Ints:
+    """How many of the `edges`, in order, are not after each time (N,), in order as well, or are `before` it.
+    As searchsorted, which would look each of many times up among few edges.
+    """
+    at = np.searchsorted(time, edges, side="right" if before else "left")
+    return np.repeat(np.arange(len(edges) + 1), np.diff(at, prepend=0, append=len(time)))
+
+
 def pieces_of(begin: Ints, end: Ints, edges: Ints) -> Pieces:
-    """The spans [begin, end] (N,) cut at `edges` (steps + 1,); what is outside of them is left out. A span
-    of no length belongs to the step that begins with it.
+    """The spans [begin, end] (N,), in order of both, cut at `edges` (steps + 1,); what is outside of them is
+    left out. A span of no length belongs to the step that begins with it.
     """
     steps = len(edges) - 1
-    first = np.searchsorted(edges, begin, side="right") - 1
-    last = np.maximum(np.searchsorted(edges, end, side="left") - 1, first)
+    first = count_until(edges, begin) - 1
+    last = np.maximum(count_until(edges, end, before=True) - 1, first)
     some = np.flatnonzero((last >= 0) & (first < steps))
     first, last = np.maximum(first[some], 0), np.minimum(last[some], steps - 1)
     count = last - first + 1

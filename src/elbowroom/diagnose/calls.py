@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from elbowroom.profile import rank_file as f
-from elbowroom.profile.rank_file import RankFile
+from elbowroom.profile.rank_file import RankFile, columns_of, release
 from elbowroom.profile.spans import TESTS
 
 Ints = npt.NDArray[np.int64]
@@ -35,14 +35,16 @@ class CallTable(NamedTuple):
     name: npt.NDArray[np.int16]
     site: npt.NDArray[np.int32]
 
-    def outside_until(self, time: Ints) -> Ints:
-        """How long the rank was outside MPI until each `time` (N,), ns, counted from 0."""
-        inside = np.concatenate([[0], np.cumsum(self.end - self.begin)]).astype(np.int64)
-        at = np.searchsorted(self.begin, time, side="right")
-        last = np.maximum(at - 1, 0)
-        over = np.where(at > 0, np.maximum(self.end[last] - time, 0), 0) if len(self.end) else 0
-        outside: Ints = time - (inside[at] - over)
+    def outside_before(self) -> Ints:
+        """How long the rank was outside MPI before each call, ns, counted from 0."""
+        length = self.end - self.begin
+        outside: Ints = self.begin - np.cumsum(length) + length
         return outside
+
+    def outside_until(self, time: Ints, before: Ints) -> Ints:
+        """Likewise until each `time` (N,); `before`: that before each call."""
+        last = np.searchsorted(self.begin, time, side="right") - 1
+        return np.where(last >= 0, before[last] + np.maximum(time - self.end[last], 0), time)
 
 
 class OperationTable(NamedTuple):
@@ -62,7 +64,7 @@ class OperationTable(NamedTuple):
 
     def of_kinds(self, kinds: tuple[int, ...]) -> Ints:
         """Indices of those of these kinds, in order of their post."""
-        some = np.flatnonzero(_lookup(kinds)[self.kind])
+        some = np.flatnonzero(are_of(self.kind, kinds))
         begin = self.begin[some]
         return some if (begin[1:] >= begin[:-1]).all() else some[np.argsort(begin, kind="stable")]
 
@@ -75,13 +77,14 @@ class RankCalls(NamedTuple):
     operations: OperationTable
 
 
-def _lookup(kinds: tuple[int, ...]) -> Bools:
-    result = np.zeros(256, dtype=bool)
-    result[list(kinds)] = True
+def are_of(kind: npt.NDArray[np.uint8], kinds: tuple[int, ...]) -> Bools:
+    """Whether each `kind` is one of these: bits of a number take a third of the time of a table."""
+    bits = np.uint16(sum(1 << one for one in kinds))
+    result: Bools = (bits >> kind & np.uint16(1)) > 0
     return result
 
 
-_MOVING = _lookup((*SENDS, *RECEIVES, *COLLECTIVES, f.ONE_SIDED))
+_MOVING = (*SENDS, *RECEIVES, *COLLECTIVES, f.ONE_SIDED)
 
 
 def calls_of_rank(rank: RankFile, start: int, number: Mapping[str, int]) -> RankCalls:
@@ -89,63 +92,93 @@ def calls_of_rank(rank: RankFile, start: int, number: Mapping[str, int]) -> Rank
 
     `start`: ns on its clock that are the job's start; `number`: of each function's name.
     """
-    records = rank.kept
-    flags, kind = records["flags"], records["kind"]
+    records = columns_of(rank.kept.view(_SIGNED))
+    release(rank.kept)
     names = np.array([number[one.name] for one in rank.call_kinds], dtype=np.int16)[rank.call_of]
-    is_call = (flags & f.CALL) > 0
+    is_call = (records["flags"] & f.CALL) > 0
     at = np.flatnonzero(is_call)
-    begin = records["begin"][at].astype(np.int64) - start
+    begin = records["begin"][at] - start
+    after = np.cumsum(is_call, dtype=np.int32) - is_call
     if not (begin[1:] >= begin[:-1]).all():
         order = np.argsort(begin, kind="stable")
         at, begin = at[order], begin[order]
-    end = records["end"][at].astype(np.int64) - start
+        after = _place(order)[np.minimum(after, len(at) - 1)]
+    end = records["end"][at] - start
     if (begin[1:] < end[:-1]).any():
-        # CallTable of several threads: the time of both counts once.
+        # Calls of several threads: the time of both counts once.
         end = np.maximum.accumulate(end)
         begin[1:] = np.maximum(begin[1:], end[:-1])
-    site = np.zeros(len(at), np.int32) if rank.sites is None else records["call"][at].astype(np.int32)
-    calls = CallTable(begin, end, kind[at], names[records["call"][at]], site)
-    operations = _operations(records, start, names, at, calls)
+    site = records["call"][at]
+    calls = CallTable(
+        begin,
+        end,
+        records["kind"][at],
+        names[site],
+        np.zeros(len(at), np.int32) if rank.sites is None else site.astype(np.int32),
+    )
+    operations = _operations(records, start, names, after, calls)
     if _polls(rank, calls, operations, number):
         calls = _with_polls(calls, operations, number)
     return RankCalls(rank.rank, calls, operations)
 
 
+_SIGNED = np.dtype(
+    [(name, "<i8" if f.RECORD[name] == np.uint64 else f.RECORD[name]) for name in f.RECORD.names or ()]
+)
+"""RECORD with times that can be subtracted."""
+
+
+def _place(order: Ints) -> npt.NDArray[np.int32]:
+    """Where each element is in this order."""
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return place
+
+
 def _operations(
-    records: f.Records, start: int, names: npt.NDArray[np.int16], at: Ints, calls: CallTable
+    records: Mapping[str, npt.NDArray[Any]],
+    start: int,
+    names: npt.NDArray[np.int16],
+    after: npt.NDArray[np.int32],
+    calls: CallTable,
 ) -> OperationTable:
-    some = np.flatnonzero(_MOVING[records["kind"]] & ((records["flags"] & f.OPEN) == 0))
-    end = records["end"][some].astype(np.int64) - start
-    own = np.full(len(records), -1, dtype=np.int32)
-    own[at] = np.arange(len(at), dtype=np.int32)
-    call = own[some]
-    span = np.flatnonzero(call < 0)
-    if len(span) and len(at):
+    """`after`: index of the call that each record is of, or that is recorded next."""
+    flags = records["flags"]
+    some = np.flatnonzero(are_of(records["kind"], _MOVING) & ((flags & f.OPEN) == 0))
+    end = records["end"][some] - start
+    call = after[some]
+    if len(calls.begin):
         # What a call completes is recorded just before it, unless other threads record meanwhile.
-        following = np.cumsum((records["flags"] & f.CALL) > 0, dtype=np.int32)[some[span]]
-        call[span] = _inside(calls, np.minimum(following, len(at) - 1), end[span])
-        other = span[call[span] < 0]
-        place = np.minimum(np.searchsorted(calls.end, end[other]), len(at) - 1)
-        call[other] = _inside(calls, place, end[other])
+        np.minimum(call, len(calls.begin) - 1, out=call)
+        other = np.flatnonzero(~_inside(calls, call, end))
+        other = other[flags[some[other]] & f.CALL == 0]
+        place = np.minimum(np.searchsorted(calls.end, end[other]), len(calls.begin) - 1)
+        call[other] = np.where(_inside(calls, place, end[other]), place, -1)
+    else:
+        call[:] = -1
     if not (call[1:] >= call[:-1]).all():
         order = np.argsort(call, kind="stable")
         some, call, end = some[order], call[order], end[order]
     peer = records["peer"][some]
+    members = -1 - peer
+    members[members < 1] = -1
     return OperationTable(
-        begin=records["begin"][some].astype(np.int64) - start,
+        begin=records["begin"][some] - start,
         end=end,
-        bytes=records["bytes"][some].astype(np.int64),
+        bytes=records["bytes"][some],
         peer=np.maximum(peer, -1),
-        members=np.where(peer < -1, -peer - 1, -1),
+        members=members,
         kind=records["kind"][some],
         name=names[records["call"][some]],
         call=call,
     )
 
 
-def _inside(calls: CallTable, place: npt.NDArray[np.integer], time: Ints) -> npt.NDArray[np.integer]:
-    """`place`, the index of a call, where each `time` is inside it; else -1."""
-    return np.where((calls.begin[place] <= time) & (time <= calls.end[place]), place, -1)
+def _inside(calls: CallTable, place: npt.NDArray[np.integer], time: Ints) -> Bools:
+    """Whether each `time` is inside the call with the index `place`."""
+    place = place.astype(np.intp)
+    result: Bools = (calls.begin[place] <= time) & (time <= calls.end[place])
+    return result
 
 
 def _tests(calls: CallTable, number: Mapping[str, int]) -> Bools:

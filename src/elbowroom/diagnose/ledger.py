@@ -9,13 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.diagnose.calls import COLLECTIVES, CallTable, RankCalls
+from elbowroom.diagnose.calls import COLLECTIVES, CallTable, RankCalls, are_of
 from elbowroom.diagnose.partners import Readiness
 from elbowroom.diagnose.scheduled import Scheduled, waits_for_core
 from elbowroom.diagnose.slowdown import SHORTEST_NS, first_decile, slowed
 from elbowroom.diagnose.surroundings import Surroundings
 from elbowroom.diagnose.waits import SHORT_NS, Completed, WaitParts, completed_by_calls, wait_parts
 from elbowroom.profile import rank_file as f
+from elbowroom.profile.matching import dense
 from elbowroom.profile.rank_file import RankFile
 
 Floats = npt.NDArray[np.float64]
@@ -61,9 +62,7 @@ def ledger_of_rank(
     """The time of a rank between the first and the last edge, ns, and that of its calls before and after."""
     completed = completed_by_calls(own, readiness)
     waits = wait_parts(own, readiness, completed)
-    kinds = np.zeros(256, dtype=bool)
-    kinds[list(COLLECTIVES)] = True
-    collective = kinds[own.operations.kind[completed.critical]]
+    collective = are_of(own.operations.kind[completed.critical], COLLECTIVES)
     calls = own.calls
     begin = np.concatenate([[min([edges[0], *calls.begin[:1]])], calls.end])
     end = np.concatenate([calls.begin, [max([edges[-1], *calls.end[-1:]])]])
@@ -147,16 +146,19 @@ def _without_core(calls: CallTable, begin: Ints, end: Ints, extra: Ints, schedul
         return np.zeros(len(length) + len(extra), dtype=np.int64)
     usual = _usual(calls, length)
     excess = np.maximum(length - usual, 0)
-    time = np.concatenate([(begin + end) // 2, (calls.begin + calls.end) // 2])
+    samples = scheduled.samples_at((begin + end) // 2).and_of(
+        scheduled.samples_at((calls.begin + calls.end) // 2)
+    )
     free = np.concatenate([usual >= SLICE_NS, np.zeros(len(extra), dtype=bool)])
     longest = np.concatenate([length, calls.end - calls.begin])
-    return waits_for_core(scheduled, time, longest, np.concatenate([excess, extra]), free)
+    return waits_for_core(scheduled, samples, longest, np.concatenate([excess, extra]), free)
 
 
 def _usual(calls: CallTable, length: Ints) -> Ints:
     """The first decile of the gaps between the same calls, for each gap."""
-    place = calls.name.astype(np.int64) * (1 << 24) + calls.site
-    between = np.concatenate([[-1], place]) * 31 + np.concatenate([place, [-1]])
+    sites = int(calls.site.max(initial=0)) + 1
+    place = dense(calls.name.astype(np.int64) * sites + calls.site) + 1
+    between = np.concatenate([[0], place]) * (place.max(initial=0) + 1) + np.concatenate([place, [0]])
     return first_decile(between, length)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.diagnose.calls import COLLECTIVES, RECEIVES, SENDS, RankCalls
-from elbowroom.profile.matching import ROOT_FIRST, base_name, match
+from elbowroom.profile.matching import ROOT_FIRST, base_name, dense, match
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -230,9 +230,12 @@ def _together(ranks: Sequence[int], posts: Mapping[int, Posts]) -> CalledTogethe
 
 def _of_such_sizes(size: Ints, shown: Bools) -> Bools:
     """Whether something is `shown` of more than a few messages (N,) of each one's `size`, or of itself."""
-    sizes, which = np.unique(size, return_inverse=True)
-    count = np.bincount(which[shown], minlength=len(sizes))
-    result: Bools = shown | (count > COPIED * np.bincount(which, minlength=len(sizes)))[which]
+    if not shown.any():
+        return shown
+    which = dense(size)
+    whole = np.bincount(which)
+    count = np.bincount(which[shown], minlength=len(whole))
+    result: Bools = shown | (count > COPIED * whole)[which]
     return result
 
 

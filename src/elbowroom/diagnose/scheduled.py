@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from elbowroom.diagnose.bins import count_until
 from elbowroom.profile import rank_file as f
 
 Floats = npt.NDArray[np.float64]
@@ -23,8 +24,8 @@ class Scheduled(NamedTuple):
     slept: Floats
 
     def over(self, amount: Floats, time: Ints, most: Ints) -> Ints:
-        """(M,) ns: the amount of each sample, shared by the spans whose middles `time` are in it, in
-        proportion to `most`, and no more than that.
+        """(M,) ns: the amount of each sample, shared by the spans whose middles `time`, in order, are in it,
+        in proportion to `most`, and no more than that.
         """
         return self.samples_at(time).shared(amount, most)
 
@@ -34,8 +35,8 @@ class Scheduled(NamedTuple):
         return np.asarray(np.interp(time, edges, np.concatenate([[0.0], np.cumsum(self.waited)])))
 
     def samples_at(self, time: Ints) -> SamplesOfSpans:
-        """The samples that the spans with these middles are in."""
-        at = np.maximum(np.searchsorted(self.begin, time, side="right") - 1, 0)
+        """The samples that the spans with these middles, in order, are in."""
+        at = np.maximum(count_until(self.begin, time) - 1, 0)
         inside = (self.begin[at] <= time) & (time <= self.end[at])
         return SamplesOfSpans(at=np.where(inside, at, len(self.begin)), samples=len(self.begin))
 
@@ -45,6 +46,10 @@ class SamplesOfSpans(NamedTuple):
 
     at: Ints
     samples: int
+
+    def and_of(self, others: SamplesOfSpans) -> SamplesOfSpans:
+        """Of these spans, and then of others."""
+        return self._replace(at=np.concatenate([self.at, others.at]))
 
     def total(self, amount: Ints) -> Floats:
         """(samples,) the amounts (M,) of the spans in each sample."""
@@ -60,12 +65,13 @@ class SamplesOfSpans(NamedTuple):
         return part
 
 
-def waits_for_core(scheduled: Scheduled, time: Ints, length: Ints, excess: Ints, free: Bools) -> Ints:
+def waits_for_core(
+    scheduled: Scheduled, samples: SamplesOfSpans, length: Ints, excess: Ints, free: Bools
+) -> Ints:
     """ns that each of M spans waited for a core. A sample is longer than most spans: what it waited is in
     those that are longer than like ones, by their `excess`; what is left, evenly in all of its time. Of that,
     what is in `free` spans (long computation) counts: the rest is in waits for other ranks.
     """
-    samples = scheduled.samples_at(time)
     first = samples.shared(scheduled.waited, excess)
     taken = samples.total(first)
     left, rest = scheduled.waited - taken, scheduled.end - scheduled.begin - taken

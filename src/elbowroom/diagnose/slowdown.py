@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from elbowroom.diagnose.bins import count_until
 from elbowroom.diagnose.surroundings import RankSpans
+from elbowroom.profile.matching import dense
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -37,7 +39,7 @@ def places_of(begin: Ints, end: Ints, edges: Ints) -> ComputationPlaces:
     """The gaps [begin, end] that lie in steps of the usual number of gaps, with their place in the step."""
     steps = len(edges) - 1
     middle = (begin + end) // 2
-    step = np.searchsorted(edges, middle, side="right") - 1
+    step = count_until(edges, middle) - 1
     inside = np.flatnonzero((step >= 0) & (step < steps) & (end - begin >= SHORTEST_NS))
     step = step[inside]
     counts = np.bincount(step, minlength=steps)
@@ -64,13 +66,15 @@ def slowed(begin: Ints, end: Ints, edges: Ints, traffic: list[RankSpans]) -> Int
 
 
 def first_decile(place: Ints, length: Ints) -> Ints:
-    """The first decile of the lengths at the place of each (N,)."""
-    order = np.lexsort((length, place))
-    ordered = place[order]
-    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    count = np.diff(np.append(first, len(ordered)))
-    result = np.empty_like(length)
-    result[order] = np.repeat(length[order[first + count // 10]], count)
+    """The first decile of the lengths, not below 0, at the place of each (N,)."""
+    place = dense(place)
+    places = int(place.max(initial=-1)) + 1
+    # Sorting one number for both is faster than sorting indices.
+    wide = (1 << 62) // max(places, 1)
+    ordered = np.sort(place * wide + np.minimum(length, wide - 1))
+    first = np.searchsorted(ordered, np.arange(places + 1) * wide)
+    deciles = ordered[first[:-1] + np.diff(first) // 10] % wide
+    result: Ints = deciles[place]
     return result
 
 

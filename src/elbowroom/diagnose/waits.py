@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.diagnose.calls import POSTED, SENDS, RankCalls
+from elbowroom.diagnose.calls import POSTED, SENDS, RankCalls, are_of
 from elbowroom.diagnose.partners import Readiness
+from elbowroom.profile.matching import dense
 from elbowroom.profile.spans import FASTEST, SHORTEST
 
 Floats = npt.NDArray[np.float64]
@@ -106,7 +107,8 @@ def wait_parts(own: RankCalls, readiness: Readiness, completed: Completed) -> Wa
     ready = readiness.ready[completed.critical]
     early = np.flatnonzero(_hideable(own, completed) & (ready < begin))
     computed = np.zeros(len(at), dtype=np.int64)
-    computed[early] = calls.outside_until(begin[early]) - calls.outside_until(ready[early])
+    outside = calls.outside_before()
+    computed[early] = outside[at[early]] - calls.outside_until(ready[early], outside)
     entered = np.clip(completed.entered, completed.ready, end)
     moved = end - entered
     alone = _alone(_classes(own, completed), moved, completed.bytes, computed)
@@ -119,10 +121,7 @@ def wait_parts(own: RankCalls, readiness: Readiness, completed: Completed) -> Wa
 
 def _hideable(own: RankCalls, completed: Completed) -> Bools:
     """Whether the call completes what another one posted."""
-    posted = np.zeros(256, dtype=bool)
-    posted[list(POSTED)] = True
-    result: Bools = posted[own.operations.kind[completed.critical]]
-    return result
+    return are_of(own.operations.kind[completed.critical], POSTED)
 
 
 def _classes(own: RankCalls, completed: Completed) -> Ints:
@@ -131,18 +130,15 @@ def _classes(own: RankCalls, completed: Completed) -> Ints:
     """
     operations, critical = own.operations, completed.critical
     size = np.log2(completed.bytes + 1.0)
-    sends = np.isin(operations.kind[critical], SENDS)
-    columns = (
-        own.calls.name[completed.call].astype(np.int64),
-        operations.name[critical].astype(np.int64) + 1,
-        np.minimum(completed.operations, 63),
-        np.round(size * 4).astype(np.int64),
-        sends.astype(np.int64),
-    )
-    key = np.zeros(len(critical), dtype=np.int64)
-    for column, width in zip(columns, (1 << 12, 1 << 12, 64, 256, 2), strict=True):
+    key = dense(own.calls.name[completed.call])
+    for column, width in (
+        (operations.name[critical], int(operations.name.max(initial=0)) + 1),
+        (np.minimum(completed.operations, 63), 64),
+        (np.round(size * 4).astype(np.int64), 256),
+        (are_of(operations.kind[critical], SENDS), 2),
+    ):
         key = key * width + column
-    return np.unique(key, return_inverse=True)[1]
+    return dense(key)
 
 
 def _alone(classes: Ints, moved: Ints, size: Ints, computed: Ints) -> Ints:
@@ -150,7 +146,7 @@ def _alone(classes: Ints, moved: Ints, size: Ints, computed: Ints) -> Ints:
     possible = moved >= size / FASTEST * 1e9
     sure = possible & (4 * computed <= moved)
     alone = np.zeros(int(classes.max(initial=-1)) + 1, dtype=np.int64)
-    order = np.argsort(classes.astype(np.int32), kind="stable")
+    order = np.argsort(classes.astype(np.min_scalar_type(len(alone))), kind="stable")
     edges = np.searchsorted(classes[order], np.arange(len(alone) + 1))
     for one in range(len(alone)):
         members = order[edges[one] : edges[one + 1]]
