@@ -105,6 +105,13 @@ def output(job: Launch, seconds: float = 300) -> str:
     return done.stdout
 
 
+def measure_bus(home: Path) -> None:
+    """StarPU's measurement of this machine, at its first start, by one rank: StarPU-MPI 1.3.10 aborts where a
+    rank reads the file while another one writes it.
+    """
+    output(launch("stencil", "elbowroom", [1, 1, 1, 0], 1, home, ()))
+
+
 def turns(program: str, words: list[int], asked: argparse.Namespace, home: Path, adapt: Adapt,
           hosts: tuple[str, ...] = ()) -> dict[str, list[float]]:  # fmt: skip
     """Seconds of each side, one a round: the median of a run's repetitions but the first."""
@@ -144,6 +151,7 @@ def between_hosts(asked: argparse.Namespace, folder: Path) -> Iterator[Row]:
 
 def on_this_machine(asked: argparse.Namespace, folder: Path) -> Iterator[Row]:
     """The examples on ranks of this machine."""
+    measure_bus(folder)
     cores = len(os.sched_getaffinity(0))
     where = f"{RANKS} ranks" if cores >= 2 * RANKS else f"{RANKS} ranks share {cores} cores"
     for program in ("cholesky", "lu", "stencil"):

@@ -29,9 +29,11 @@ def mpi() -> Mpi:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where StarPU keeps what it measures of a machine, once for all programs."""
-    return tmp_path_factory.mktemp("home")
+    folder = tmp_path_factory.mktemp("home")
+    BENCHMARK.measure_bus(folder)
+    return folder
 
 
 def run(program: str, side: str, home: Path, *words: object, ranks: int = RANKS) -> tuple[int, str, str]:
@@ -59,6 +61,41 @@ def test_an_example_has_the_same_bits_with_both_headers_with_and_without_priorit
         assert ours["residual"] == plain["residual"]
     if program != "stencil":
         assert float(plain["residual"]) <= LARGEST_RESIDUAL
+
+
+SHOWS_STARTS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static void show(const char* what) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  fprintf(stderr, "%s %s %.6f\\n", what, getenv("OMPI_COMM_WORLD_RANK"), now.tv_sec + 1e-9 * now.tv_nsec);
+}
+int starpu_init(void* conf) {
+  show("begins");
+  if (*getenv("OMPI_COMM_WORLD_RANK") == '0') usleep(200000);
+  int result = ((int (*)(void*))dlsym(RTLD_NEXT, "starpu_init"))(conf);
+  show("ends");
+  return result;
+}
+"""
+
+
+def test_one_rank_of_a_machine_starts_starpu_before_the_others(
+    mpi: Mpi, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "starts.so"
+    (tmp_path / "starts.c").write_text(SHOWS_STARTS, encoding="ascii")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "starts.c"], check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    code, _, error = run("stencil", "elbowroom", home, 1, 1, 1, 0, ranks=2)
+    assert code == 0, error
+    at = {(what, rank): float(s) for what, rank, s in re.findall(r"(begins|ends) (\d) ([\d.]+)", error)}
+    assert at["begins", "0"] < at["ends", "0"] < at["begins", "1"]
 
 
 def test_data_that_several_ranks_read_are_broadcast(mpi: Mpi, home: Path) -> None:
