@@ -26,7 +26,7 @@ from elbowroom.trace.overlap.document import (
 )
 from elbowroom.trace.overlap.estimate import SlowdownEffect, estimate
 from elbowroom.trace.overlap.events import NONE, Events, Flags, Ints
-from elbowroom.trace.overlap.exposure import Exposure, SideSlices, exposure, of_side
+from elbowroom.trace.overlap.exposure import Exposure, SideSlices, exposure, hidden_times, of_side
 from elbowroom.trace.overlap.gaps import with_gaps
 from elbowroom.trace.overlap.instances import Instances, distinct, instances_of
 from elbowroom.trace.overlap.median_step import median_step_of
@@ -178,6 +178,7 @@ def sides_of(
     computing, communicating, waiting = (
         of_side(events, recognised.side, cut, side) for side in (COMPUTATION, COMMUNICATION, WAITING)
     )
+    hidden = hidden_times(computing, communicating)
     return Sides(
         events=events,
         recognised=recognised,
@@ -185,9 +186,9 @@ def sides_of(
         counts=_Counts(*count(events, recognised, cut)),
         computing=computing,
         communicating=communicating,
-        comp=exposure(events, computing, communicating),
-        comm=exposure(events, communicating, computing),
-        times=_times(computing, communicating, waiting),
+        comp=exposure(events, computing, communicating, hidden),
+        comm=exposure(events, communicating, computing, hidden),
+        times=_times(computing, communicating, waiting, hidden),
     )
 
 
@@ -373,16 +374,18 @@ class _SideTimes:
     hidden: float
 
 
-def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices) -> _SideTimes:
-    """Waits for messages communicate where the rank does not compute."""
+def _times(
+    computing: SideSlices, communicating: SideSlices, waiting: SideSlices, hidden_of: Mapping[int, int]
+) -> _SideTimes:
+    """Waits for messages communicate where the rank does not compute. `hidden_of`: each rank that has both
+    sides, ns.
+    """
     comp, comm, waits = computing.active, communicating.active, waiting.active
     ranks = tuple(sorted(set(comp) | set(comm)))
-    none = np.zeros(0, dtype=np.int64)
     hidden = span = either = 0
     for rank in ranks:
         sides = [side[rank] for side in (comp, comm, waits) if rank in side]
-        alone = comp.get(rank, union(none, none))
-        both = int(alone.covered(comm[rank].start, comm[rank].end).sum()) if rank in comm else 0
+        both = hidden_of.get(rank, 0)
         hidden += both
         span += int(max(one.end[-1] for one in sides) - min(one.start[0] for one in sides))
         either += sum(one.total for one in sides) - both if rank not in waits else _total(sides)

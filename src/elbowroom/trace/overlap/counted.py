@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from elbowroom.trace.overlap.document import Counted, LeftOut
-from elbowroom.trace.overlap.events import Events, Flags, Floats
+from elbowroom.trace.overlap.events import Events, Flags, Floats, Ints
 from elbowroom.trace.overlap.recognition import COMMUNICATION, KINDS, OTHER, WAITING, Recognised
 from elbowroom.trace.overlap.slices import Slices
 from elbowroom.trace.overlap.verdict import duration
@@ -36,13 +36,15 @@ def count(
     classes = len(events.classes)
     pair = recognised.kind * np.int32(classes) + events.kind
     size = len(KINDS) * classes
-    time = np.bincount(pair[cut.owner], cut.end - cut.start, size).reshape(-1, classes)
-    there = np.bincount(pair, minlength=size).reshape(-1, classes) > 0
-    counts = events.counts
-    nested = _nested(events, recognised)
-    all_, outer = (
-        np.bincount(recognised.kind[chosen], minlength=len(KINDS)) for chosen in (counts, counts & ~nested)
-    )
+    time = np.bincount(pair if cut.whole else pair[cut.owner], cut.end - cut.start, size).reshape(-1, classes)
+    of_pairs = np.bincount(pair, minlength=size).reshape(-1, classes)
+    there, all_ = of_pairs > 0, of_pairs.sum(axis=1)
+    # Where no event of a thread is inside another one, none is nested.
+    inside = np.zeros(0, dtype=np.int64) if cut.whole else _nested(events, recognised)
+    if events.continued is not None:
+        all_ = all_ - np.bincount(recognised.kind[events.continued], minlength=len(KINDS))
+        inside = inside[~events.continued[inside]]
+    outer = all_ - np.bincount(recognised.kind[inside], minlength=len(KINDS))
     counted, left = [], []
     for number, (name, side) in enumerate(KINDS.items()):
         if not there[number].any():
@@ -57,21 +59,20 @@ def count(
     return tuple(counted), tuple(left)
 
 
-def _nested(events: Events, recognised: Recognised) -> Flags:
-    """The communications that are inside another one on a thread."""
+def _nested(events: Events, recognised: Recognised) -> Ints:
+    """The communications that are inside another one on a thread, as indices."""
     host = np.array([not lane.device for lane in events.lanes], dtype=bool)[events.lane]
     same = np.flatnonzero(host & (recognised.side == COMMUNICATION))
-    result = np.zeros(len(events), dtype=bool)
     if not len(same):
-        return result
+        return same
     order = events.in_order(same)
     lane, start = events.lane[order], events.start[order]
     end = start + events.duration[order]
     apart = lane.astype(np.int64) * (int(end.max()) - int(start.min()) + 1)
     reach = np.maximum.accumulate(end + apart)
     inside = np.concatenate([[False], end[1:] + apart[1:] <= reach[:-1]])
-    result[order[inside]] = True
-    return result
+    nested: Ints = order[inside]
+    return nested
 
 
 def _names(events: Events, there: Flags, time: Floats, *, categories: bool) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from elbowroom.trace.overlap.spans import Spans, union
 MOST_KINDS = 24
 """Kinds of the other side that are told apart; the rest, by time, are one kind."""
 OTHERS = "others"
+_MOST_CHANGES = 1 << 12
+"""Of the rank from one slice to the next: with more of them, ranks are mixed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +38,10 @@ class Exposure:
     kinds: tuple[str, ...]
 
 
+Part = slice | Ints
+"""Where some values of a column are."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SideSlices:
     """Slices of one side, and their classes' names as kinds of the other side sees them."""
@@ -45,7 +52,7 @@ class SideSlices:
     names: tuple[str, ...]
 
     @cached_property
-    def parts(self) -> dict[int, Ints]:
+    def parts(self) -> dict[int, Part]:
         """Where the slices of each rank are."""
         return dict(_ranks(self.rank))
 
@@ -57,7 +64,7 @@ class SideSlices:
 
 def of_side(events: Events, sides: Sides, cut: Slices, side: int) -> SideSlices:
     """The slices of a side. Kinds are its names, the ones with most time first, the rest as one."""
-    chosen = np.flatnonzero(sides[cut.owner] == side)
+    chosen = np.flatnonzero((sides if cut.whole else sides[cut.owner]) == side)
     mine = Slices(owner=cut.owner[chosen], start=cut.start[chosen], end=cut.end[chosen])
     names, of_class = events.names
     kind = events.kind[mine.owner]
@@ -72,8 +79,17 @@ def of_side(events: Events, sides: Sides, cut: Slices, side: int) -> SideSlices:
     return SideSlices(cut=mine, rank=events.rank[mine.owner], kind=place[of_class][kind], names=tuple(shown))
 
 
-def exposure(events: Events, mine: SideSlices, other: SideSlices) -> Exposure:
-    """The instances of `mine` beside `other`."""
+def hidden_times(mine: SideSlices, other: SideSlices) -> dict[int, int]:
+    """How long both sides are active on each rank that has both, ns."""
+    return {
+        rank: int(spans.covered(other.active[rank].start, other.active[rank].end).sum())
+        for rank, spans in mine.active.items()
+        if rank in other.active
+    }
+
+
+def exposure(events: Events, mine: SideSlices, other: SideSlices, hidden: Mapping[int, int]) -> Exposure:
+    """The instances of `mine` beside `other`; `hidden`: how long both are active (hidden_times)."""
     event, number = _numbered(mine.cut.owner)
     if not events.ordered:
         event = events.in_order(event)
@@ -81,8 +97,8 @@ def exposure(events: Events, mine: SideSlices, other: SideSlices) -> Exposure:
     own = _summed(number, mine.cut.end - mine.cut.start, len(event))
     shares = _Shares(len(event))
     begin = events.start[event]
-    for rank in mine.parts:
-        if rank in other.parts:
+    for rank, time in hidden.items():
+        if time:
             _share(shares, mine, number, begin, other, rank)
     return Exposure(
         event=event,
@@ -107,14 +123,14 @@ def _share(
     shares: _Shares, mine: SideSlices, number: Ints, begin: Ints, other: SideSlices, rank: int
 ) -> None:
     """Adds one rank: its slices beside those of the other side."""
-    parts, theirs, all_spans = mine.parts[rank], other.parts[rank], other.active[rank]
-    start, end = mine.cut.start[parts], mine.cut.end[parts]
-    here, local = _numbered(number[parts])
+    part, theirs, all_spans = mine.parts[rank], other.parts[rank], other.active[rank]
+    start, end = mine.cut.start[part], mine.cut.end[part]
+    here, local = _numbered(number[part])
     shared = _summed(local, all_spans.covered(start, end), len(here))
     beside = all_spans.contains(begin[here])
     shares.shared[here] = shared
     kinds = other.kind[theirs]
-    there = np.unique(kinds)
+    there = np.flatnonzero(np.bincount(kinds))
     if len(there) == 1:
         shares.main[here[shared > 0]] = shares.at_start[here[beside]] = there[0]
         return
@@ -123,24 +139,29 @@ def _share(
     parts = np.flatnonzero(some[local])
     here, start, end, local = here[some], start[parts], end[parts], (np.cumsum(some) - 1)[local[parts]]
     most, most_at_start = np.zeros(len(here), dtype=np.int64), np.full(len(here), -1, dtype=np.int64)
+    their_start, their_end = other.cut.start[theirs], other.cut.end[theirs]
     for kind in there:
-        chosen = theirs[kinds == kind]
-        active = union(other.cut.start[chosen], other.cut.end[chosen])
-        part = _summed(local, active.covered(start, end), len(here))
-        better = part > most
-        most[better], shares.main[here[better]] = part[better], kind
-        at_start = active.contains(begin[here]) & (part > most_at_start)
-        most_at_start[at_start], shares.at_start[here[at_start]] = part[at_start], kind
+        chosen = kinds == kind
+        active = union(their_start[chosen], their_end[chosen])
+        share = _summed(local, active.covered(start, end), len(here))
+        better = share > most
+        most[better], shares.main[here[better]] = share[better], kind
+        at_start = active.contains(begin[here]) & (share > most_at_start)
+        most_at_start[at_start], shares.at_start[here[at_start]] = share[at_start], kind
 
 
-def _ranks(rank: Small) -> Iterator[tuple[int, Ints]]:
+def _ranks(rank: Small) -> Iterator[tuple[int, Part]]:
     """Each rank and where it stands in the column."""
-    if len(rank) and (rank[0] == rank).all():
-        yield int(rank[0]), np.arange(len(rank))
+    if not len(rank):
         return
-    order = np.arange(len(rank)) if (rank[1:] >= rank[:-1]).all() else np.argsort(rank, kind="stable")
-    cuts = np.flatnonzero(np.diff(rank[order])) + 1
-    for part in np.split(order, cuts) if len(order) else ():
+    changes = np.flatnonzero(rank[1:] != rank[:-1]) + 1
+    bounds = [0, *changes.tolist(), len(rank)] if len(changes) < _MOST_CHANGES else []
+    found = [(int(rank[first]), slice(first, last)) for first, last in pairwise(bounds)]
+    if bounds and len({number for number, _ in found}) == len(found):
+        yield from sorted(found, key=lambda one: one[0])
+        return
+    order = np.argsort(rank, kind="stable")
+    for part in np.split(order, np.flatnonzero(np.diff(rank[order])) + 1):
         yield int(rank[part[0]]), part
 
 

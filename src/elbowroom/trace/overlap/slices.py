@@ -15,11 +15,14 @@ PART = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Slices:
-    """Parts of events in which no nested event is active: `owner` is the event's index; times in ns."""
+    """Parts of events in which no nested event is active: `owner` is the event's index; times in ns. `whole`:
+    each event is one slice, in their order.
+    """
 
     owner: Ints
     start: Ints
     end: Ints
+    whole: bool = False
 
 
 def slices(events: Events) -> Slices:
@@ -30,17 +33,15 @@ def slices(events: Events) -> Slices:
     """
     order = events.in_order(np.arange(len(events)))
     of_lanes = _in_nests(events, order)
-    if of_lanes.any():
-        nested: Flags = of_lanes[events.lane[order]]
-        plain = order[~nested]
-        parts = [_plain(events, plain), *(_cut(events, part) for part in _apart(events, order[nested]))]
-        whole = Slices(
-            owner=np.concatenate([one.owner for one in parts]),
-            start=np.concatenate([one.start for one in parts]),
-            end=np.concatenate([one.end for one in parts]),
-        )
-    else:
-        whole = _plain(events, order)
+    if not of_lanes.any() and events.ordered and (events.duration > 0).all():
+        return Slices(owner=order, start=events.start, end=events.end, whole=True)
+    nested: Flags = of_lanes[events.lane[order]]
+    parts = [_plain(events, order[~nested]), *(_cut(events, part) for part in _apart(events, order[nested]))]
+    whole = Slices(
+        owner=np.concatenate([one.owner for one in parts]),
+        start=np.concatenate([one.start for one in parts]),
+        end=np.concatenate([one.end for one in parts]),
+    )
     there = whole.end > whole.start
     if there.all():
         return whole
@@ -56,8 +57,9 @@ def _plain(events: Events, chosen: Ints) -> Slices:
 def _in_nests(events: Events, order: Ints) -> Flags:
     """Whether each lane is a thread that has nested events."""
     device = np.array([lane.device for lane in events.lanes], dtype=bool)
-    lane, start = events.lane[order], events.start[order]
-    end = start + events.duration[order]
+    lane, start, end = events.lane, events.start, events.end
+    if not events.ordered:
+        lane, start, end = lane[order], start[order], end[order]
     nests = (lane[1:] == lane[:-1]) & (start[1:] < end[:-1])
     nested = np.zeros(len(events.lanes), dtype=bool)
     nested[lane[1:][nests]] = True

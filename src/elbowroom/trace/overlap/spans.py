@@ -7,10 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from elbowroom.trace.overlap.events import Flags, Ints
+from elbowroom.trace.overlap.events import Flags, Floats, Ints
 
 FAR = 1 << 62
 """ns, beyond all times."""
+_EXACT = 1 << 53
+"""Smaller integers have no rounding error as floating-point numbers."""
 
 
 @dataclass(frozen=True)
@@ -32,23 +34,30 @@ class Spans:
 
     def contains(self, time: Ints) -> Flags:
         """Whether each moment is in the set."""
-        at = np.searchsorted(self.start, time, side="right") - 1
-        inside: Flags = (at >= 0) & (time < self.end[np.maximum(at, 0)]) if len(self.start) else time < time
+        inside: Flags = self.covered(time, time + 1) > 0
         return inside
 
     def _up_to(self, time: Ints) -> Ints:
+        """How much of the set is before each time. np.interp goes on from where the last time was, which is
+        several times as fast as np.searchsorted; its slopes are 0 and 1, so it is exact for such integers.
+        """
+        if not len(self.start):
+            return np.zeros(len(time), dtype=np.int64)
+        if max(abs(int(self.start[0])), abs(int(self.end[-1]))) < _EXACT:
+            return np.interp(time, *self._knots).astype(np.int64)
         at = np.searchsorted(self.start, time, side="right")
-        return np.minimum(time, self._last_end[at]) + self._gaps[at]
+        last_end = np.concatenate([[-FAR], self.end])
+        gaps = np.concatenate([[FAR], self.before[:-1] - self.start])
+        up_to: Ints = np.minimum(time, last_end[at]) + gaps[at]
+        return up_to
 
     @cached_property
-    def _last_end(self) -> Ints:
-        """The end of the last of the first i intervals; of none, before all times."""
-        return np.concatenate([[-FAR], self.end])
-
-    @cached_property
-    def _gaps(self) -> Ints:
-        """What a time in the last of the first i intervals lacks to how much is covered by then."""
-        return np.concatenate([[FAR], self.before[:-1] - self.start])
+    def _knots(self) -> tuple[Floats, Floats]:
+        """Begins and ends, and how much of the set is before each."""
+        times, before = np.empty((2, 2 * len(self.start)))
+        times[::2], times[1::2] = self.start, self.end
+        before[::2], before[1::2] = self.before[:-1], self.before[1:]
+        return times, before
 
 
 def union(start: Ints, end: Ints) -> Spans:
