@@ -289,16 +289,17 @@ def nsight(made: Made, path: Path, *, renamed: bool = False) -> None:
             " gridX INT, gridY INT, gridZ INT)"
         )
         names: dict[str, int] = {}
-        rows = []
-        for span in made.spans:
+
+        def row(span: Span) -> tuple[Any, ...]:
             comm = span.stream == COMM
             name = names.setdefault("hidden_kernel_17" if comm and renamed else span.name, len(names) + 1)
             begin = round(span.start * 1000)
-            rows.append(
-                (begin, begin + round(span.duration * 1000), span.rank, 1, span.stream, span.correlation,
-                 span.rank << 24, name, name, len(span.name), 1, 1)
-            )  # fmt: skip
-        base.executemany(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({','.join('?' * 12)})", rows)
+            return (begin, begin + round(span.duration * 1000), span.rank, 1, span.stream, span.correlation,
+                    span.rank << 24, name, name, len(span.name), 1, 1)  # fmt: skip
+
+        base.executemany(
+            f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({','.join('?' * 12)})", map(row, made.spans)
+        )
         base.execute(
             "CREATE TABLE NVTX_EVENTS"
             " (start INT, end INT, eventType INT, text TEXT, globalTid INT, textId INT)"

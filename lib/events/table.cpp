@@ -13,8 +13,10 @@ void Columns::add(const RawEvent& event) {
   lane_.push_back(event.lane);
   start_.push_back(event.start);
   duration_.push_back(event.duration);
-  correlation_.push_back(event.correlation);
-  external_.push_back(event.external);
+  if (correlated_) {
+    correlation_.push_back(event.correlation);
+    external_.push_back(event.external);
+  }
   const auto kind = static_cast<std::size_t>(event.kind);
   if (kind >= last_lane_.size()) {
     last_lane_.resize(kind + 1, -1);
@@ -28,7 +30,7 @@ void Columns::add(const RawEvent& event) {
 }
 
 void Columns::write(int file) {
-  const auto count = static_cast<std::uint32_t>(kind_.size());
+  const auto count = static_cast<std::uint32_t>(kind_.size()) | (correlated_ || kind_.empty() ? 0 : kUncorrelated);
   write_all(file, &count, sizeof count);
   const auto column = [&](auto& values) {
     write_all(file, values.data(), values.size() * sizeof values[0]);

@@ -62,16 +62,22 @@ struct RawEvent {
 // Events with begin and duration as columns; `write` sends them on and forgets them.
 class Columns {
  public:
-  static constexpr std::size_t kBlock = std::size_t{1} << 16;  // events that are written at once
+  static constexpr std::size_t kBlock = std::size_t{1} << 16;             // events that are written at once
+  static constexpr std::uint32_t kUncorrelated = std::uint32_t{1} << 31;  // in the count of such a block
+
+  // Without the last two columns where no event has such a number.
+  explicit Columns(bool correlated = true) : correlated_(correlated) {}
 
   void add(const RawEvent& event);
   std::size_t size() const { return kind_.size(); }
-  // uint32 count, then kind and lane (int32), start and duration (double, us), correlation and external (int64).
+  // uint32 count, then kind and lane (int32), start and duration (double, us), correlation and external (int64), which
+  // are not there if the count has the bit kUncorrelated.
   void write(int file);
   // Which classes and lanes came together, as JSON: [[kind, lane], ...], as they came first.
   std::string pairs() const { return list(pairs_); }
 
  private:
+  bool correlated_;
   std::vector<std::int32_t> kind_, lane_;
   std::vector<std::int32_t> last_lane_;  // of each class, that of its last event
   std::unordered_set<std::uint64_t> known_pairs_;

@@ -62,7 +62,7 @@ class Otf2Reader {
   OTF2_TimeStamp first_ = 0;
   double tick_ = 1;  // ns
   std::size_t messages_ = 0;
-  Columns columns_;
+  Columns columns_{false};
 };
 
 }  // namespace elbowroom::events

@@ -459,12 +459,9 @@ class EventsReader(NamedTuple):
             def wait() -> IO[bytes]:
                 _, errors = process.communicate()
                 if process.returncode == 1 and os.strerror(errno.ENOSPC).encode() in errors:
-                    raise MachineError(
-                        "has no space for the events of the trace, 40 bytes each",
-                        field="TMPDIR",
-                        value=tempfile.gettempdir(),
-                        hint="name a larger folder",
-                    )
+                    from elbowroom.trace.overlap.raw_events import no_space
+
+                    raise no_space()
                 out.seek(0)
                 return out
 

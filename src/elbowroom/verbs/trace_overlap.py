@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from elbowroom.trace.overlap.document import OverlapComparison, TraceOverlap
     from elbowroom.trace.overlap.events import Events
     from elbowroom.trace.overlap.formats import TraceFile
-    from elbowroom.trace.overlap.long_traces import RawFile
+    from elbowroom.trace.overlap.raw_events import RawFile
 
 MOST_ROWS = 20
 LETTERS = 21
+_READ_WHOLE = ("json", "parquet", "otf2", "folder")
+"""Formats of traces that are read into memory, where no program reads them."""
 _WRITTEN = {".html": "page", ".env": "settings", ".conf": "settings"}
 
 
@@ -127,6 +129,7 @@ class ReportOverlap(Verb):
                     if len(known) == len(raw) and is_long(known):
                         return analyse_long(
                             known,
+                            titles,
                             lambda: stack.enter_context(tempfile.TemporaryFile(dir=scratch)),
                             patterns,
                             between_calls=self.between_calls,
@@ -250,10 +253,11 @@ def _fast_readers(traces: Sequence[TraceFile]) -> list[EventsReader | None]:
 def _raw_files(
     traces: Sequence[TraceFile], fast: Sequence[EventsReader | None], stack: contextlib.ExitStack
 ) -> list[RawFile | None]:
-    """What those programs write, as many at once as there are cores; None: it is read here. UsageError for
-    what only they can read, and cannot.
+    """What those programs write, as many at once as there are cores, and what readers of other formats do;
+    None: it is read whole. UsageError for what only the programs can read, and cannot.
     """
-    from elbowroom.trace.overlap.long_traces import RawFile
+    from elbowroom.trace.overlap.chrome import JsonFile
+    from elbowroom.trace.overlap.otf2 import Otf2File
     from elbowroom.trace.overlap.raw_events import RawEvents
 
     cores = len(os.sched_getaffinity(0))
@@ -265,10 +269,15 @@ def _raw_files(
             started.append(None if reader is None else stack.enter_context(reader.start(one.place)))
         wait = started[at]
         if wait is None:
-            result.append(None)
+            result.append(_stored(trace, stack))
             continue
         try:
-            result.append(RawFile(trace.place, trace.name, trace.format, RawEvents(wait())))
+            raw = RawEvents(wait())
+            result.append(
+                Otf2File(raw=raw, path=trace.place)
+                if trace.format == "otf2"
+                else JsonFile(raw=raw, path=trace.place, format=trace.format)
+            )
         except EOFError as error:
             if trace.format == "otf2" or (trace.format == "json" and trace.place.is_file()):
                 result.append(None)  # elbowroom's own reader says what is wrong with it
@@ -279,6 +288,14 @@ def _raw_files(
                 what, hint = "is not a trace in JSON (nothing else is read from a pipe)", "give it as a file"
             raise UsageError(what, field="trace", value=trace.name, hint=hint) from error
     return result
+
+
+def _stored(trace: TraceFile, stack: contextlib.ExitStack) -> RawFile | None:
+    """What the reader of its format stores; None where that has no such reader."""
+    if trace.format in _READ_WHOLE:
+        return None
+    read_events: Callable[[Path, IO[bytes]], RawFile] = importlib.import_module(trace.format).read
+    return read_events(trace.place, stack.enter_context(tempfile.TemporaryFile(prefix="elbowroom-events-")))
 
 
 def _read(trace: TraceFile) -> Events:
@@ -294,9 +311,6 @@ def _read(trace: TraceFile) -> Events:
     if trace.format == "otf2":
         with trace_reader.otf2_records(place) as stream:
             return read_otf2(stream, place)
-    if trace.format != "folder":
-        read_events: Callable[[Path], Events] = importlib.import_module(trace.format).read
-        return read_events(place)
     with trace_reader.columns(place) as columns:
         read = read_columns(columns.stream)
     doubts = () if columns.trusted else decode(columns.summary, TraceCheck).doubts

@@ -15,8 +15,7 @@ from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch import build, trace_reader
 from elbowroom.trace.overlap import long_traces
 from elbowroom.trace.overlap.events import Events
-from elbowroom.trace.overlap.long_traces import RawFile
-from elbowroom.trace.overlap.otf2 import read_otf2
+from elbowroom.trace.overlap.otf2 import Otf2File, read_otf2
 from elbowroom.trace.overlap.raw_events import RawEvents
 from event_columns import rows
 from made_rings import BEGIN, END, RECEIVE, SEND, MadeRank
@@ -78,7 +77,7 @@ def read_fast(anchor: Path) -> Events | None:
     assert reader is not None, "otf2-events was not built"
     with reader(anchor) as stream:
         try:
-            return RawFile(anchor, "", "otf2", RawEvents(stream)).whole()
+            return Otf2File(raw=RawEvents(stream), path=anchor).whole()
         except EOFError:
             return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from elbowroom.trace.overlap.json_events import (
     text_in_front,
 )
 from elbowroom.trace.overlap.launches import Launches, find_launches
-from elbowroom.trace.overlap.raw_events import RawColumns, RawEvents
+from elbowroom.trace.overlap.raw_events import RawColumns, RawEvents, RawFile
 from elbowroom.trace.overlap.tables import STEPS, Columns, Numbering, check_memory, events
 
 US = 1000.0
@@ -43,8 +44,7 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
     """
     if fast is not None:
         with fast(path) as stream, suppress(EOFError):  # it declined the file, or was ended
-            raw = RawEvents(stream)
-            return events_of(path, raw.whole(), raw.header, raw.pairs)
+            return JsonFile(raw=RawEvents(stream), path=path).whole()
     trace = JsonTrace(path)
     table = EventTable()
     for block in trace.blocks():
@@ -52,19 +52,33 @@ def read_json(path: Path, fast: FastReader | None = None) -> Events:
     return table.events(path, trace.about, trace.doubt, trace.remark)
 
 
-def events_of(
-    path: Path, columns: RawColumns, header: dict[str, Any], pairs: Ints, *, format: str = "json"
-) -> Events:
-    """What json-events wrote of a file, or of a part of it, which it may change. `pairs`: the classes and
-    lanes that the file has together; they decide what its lanes are.
-    """
-    table = EventTable()
-    table.add_columns(columns, header, pairs)
-    behind, remark = text_behind(
-        header["tail"], header.get("tail_at", 0), path, in_object=bool(header["head"])
-    )
-    about = text_in_front(header["head"]) | behind
-    return dataclasses.replace(table.events(path, about, header.get("doubt", ""), remark), format=format)
+@dataclass(frozen=True, kw_only=True)
+class JsonFile(RawFile):
+    """What json-events wrote of a file."""
+
+    path: Path
+    format: str = "json"
+
+    def classes(self) -> list[tuple[str, str]]:
+        """Their names and categories."""
+        return [(str(one[0]), str(one[1])) for one in self.raw.header["classes"]]
+
+    def events(self, columns: RawColumns, steps: Flags | None = None) -> Events:
+        """The events of these columns, which it changes. The classes and lanes that the file has together
+        decide what its lanes are.
+        """
+        header, pairs = self.raw.header, self.raw.pairs
+        if steps is not None:
+            there = np.bincount(columns.kind, minlength=len(steps)) > 0
+            pairs = pairs[:, (there | ~steps)[pairs[0]]]
+        table = EventTable()
+        table.add_columns(columns, header, pairs)
+        behind, remark = text_behind(
+            header["tail"], header.get("tail_at", 0), self.path, in_object=bool(header["head"])
+        )
+        about = text_in_front(header["head"]) | behind
+        found = table.events(self.path, about, header.get("doubt", ""), remark)
+        return dataclasses.replace(found, format=self.format)
 
 
 class _Groups(dict[Any, bool | None]):

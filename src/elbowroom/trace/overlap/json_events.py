@@ -26,7 +26,7 @@ TRIES = 64
 """Places where a block may be cut: most are between two events, few inside one."""
 
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
-_BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
+BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
 _SPACE = b" \t\r\n,"
 
 
@@ -141,7 +141,7 @@ class JsonTrace:
 
     def _cut(self, buffer: bytes) -> tuple[list[JsonEvent], bytes, bool]:
         """The events of a block, what is left of it, and whether what can be read of the array ended."""
-        places = [match.start() for match in _BETWEEN.finditer(buffer, max(0, len(buffer) - (1 << 16)))]
+        places = [match.start() for match in BETWEEN.finditer(buffer, max(0, len(buffer) - (1 << 16)))]
         for place in reversed(places[-TRIES:]):
             try:
                 return (
@@ -238,33 +238,24 @@ class ByteSource:
         return b""
 
 
-def decompressed(path: Path, what: str) -> bytes:
-    """The bytes of a whole file, decompressed where it is compressed. UsageError where they end early or do
-    not fit in memory; `what`: the program that writes such files, for the hint.
-    """
-    return b"".join(_decompressed(path, what))
-
-
 def lines_of(path: Path, what: str) -> Iterator[bytes]:
-    """The lines of such a file, one by one."""
+    """The lines of a file, one by one, decompressed where it is compressed. UsageError where they end early;
+    `what`: the program that writes such files, for the hint.
+    """
     line: list[bytes] = []  # what is known of the next one
-    for block in _decompressed(path, what):
-        first, *others = block.split(b"\n")
-        line.append(first)
-        if others:
-            yield b"".join(line)
-            *whole, last = others
-            yield from whole
-            line = [last]
-    yield b"".join(line)
-
-
-def _decompressed(path: Path, what: str) -> Iterator[bytes]:
     with open(path, "rb") as file:
         source = ByteSource(file)
-        yield from iter(source.read, b"")
+        for block in iter(source.read, b""):
+            first, *others = block.split(b"\n")
+            line.append(first)
+            if others:
+                yield b"".join(line)
+                *whole, last = others
+                yield from whole
+                line = [last]
     if source.doubt:
         raise UsageError(source.doubt, field="trace", value=str(path), hint=f"write it again with {what}")
+    yield b"".join(line)
 
 
 def _one_by_one(buffer: bytes) -> tuple[list[JsonEvent], bytes, bool]:

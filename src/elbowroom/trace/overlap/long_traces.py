@@ -6,20 +6,13 @@ those of one part of many whole steps; their cost counts for the hidden time of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TypeVar
 
 import msgspec
-import numpy as np
 
 from elbowroom.stats.interval import Interval
-from elbowroom.trace.overlap import otf2
 from elbowroom.trace.overlap.analysis import ELSEWHERE, Sides, shares, sides_of
-from elbowroom.trace.overlap.categories import on_device
-from elbowroom.trace.overlap.chrome import events_of
 from elbowroom.trace.overlap.counted import sentence
 from elbowroom.trace.overlap.document import (
     CommunicationKind,
@@ -28,9 +21,8 @@ from elbowroom.trace.overlap.document import (
     LeftOut,
     TraceOverlap,
 )
-from elbowroom.trace.overlap.events import Events, Flags
 from elbowroom.trace.overlap.formats import joined
-from elbowroom.trace.overlap.raw_events import CutEvents, RawColumns, RawEvents, borders, timetable
+from elbowroom.trace.overlap.raw_events import CutEvents, RawFile, borders, timetable
 from elbowroom.trace.overlap.recognition import Patterns
 from elbowroom.trace.overlap.settings import gain
 from elbowroom.trace.overlap.tables import STEPS
@@ -46,44 +38,6 @@ FEWER, STEPS_OF_PART = MOST // 6, 256
 """Events of a part, if it has so many steps: more make its intervals hardly narrower, but take longer."""
 
 
-@dataclass(frozen=True)
-class RawFile:
-    """What json-events, or otf2-events, wrote of a file in `format`."""
-
-    path: Path
-    title: str
-    format: str
-    raw: RawEvents
-
-    def whole(self) -> Events:
-        """All of it."""
-        return self.events(self.raw.whole())
-
-    def events(self, columns: RawColumns, steps: Flags | None = None) -> Events:
-        """The events of these columns of it. `steps`: which classes are steps, in a part of a file: those of
-        other parts are left out.
-        """
-        if self.format == "otf2":
-            return otf2.events_of(self.path, columns, self.raw.header)
-        pairs = self.raw.pairs
-        if steps is not None:
-            there = np.bincount(columns.kind, minlength=len(steps)) > 0
-            pairs = pairs[:, (there | ~steps)[pairs[0]]]
-        return events_of(self.path, columns, self.raw.header, pairs, format=self.format)
-
-    def are_steps(self, patterns: Sequence[re.Pattern[str]]) -> Flags:
-        """Of each class of the records: whether it is a step of the host."""
-        header = self.raw.header
-        classes = [(str(one[0]), str(one[1])) for one in header.get("classes", ())]
-        if self.format == "otf2":
-            classes = [(one.name, one.category) for one in otf2.classes_of(header)]
-        named = (
-            not on_device(category) and any(pattern.search(name) for pattern in patterns)
-            for name, category in classes
-        )
-        return np.fromiter(named, dtype=bool, count=len(classes))
-
-
 def is_long(files: Sequence[RawFile]) -> bool:
     """Whether the files have more events than are analysed at once."""
     return sum(len(one.raw) for one in files) > MOST
@@ -91,12 +45,14 @@ def is_long(files: Sequence[RawFile]) -> bool:
 
 def analyse_long(
     files: Sequence[RawFile],
+    titles: Sequence[str],
     store: Callable[[], IO[bytes]],
     patterns: Patterns,
     *,
     between_calls: bool = False,
 ) -> TraceOverlap:
-    """The overlap of a long trace. `store` opens a file for events on disk, one for each file of the trace.
+    """The overlap of a long trace, whose files have these titles. `store` opens a file for events on disk,
+    one for each file of the trace.
 
     UsageError as `analyse`.
     """
@@ -107,7 +63,6 @@ def analyse_long(
     enough = min(-(-total // FEWER), min(len(one.steps) for one in tables) // STEPS_OF_PART)
     count = max(-(-total // MOST), enough)
     cut = [CutEvents(one.raw, at, store()) for one, at in zip(files, borders(tables, count), strict=True)]
-    titles = [one.title for one in files]
 
     def sides(part: int) -> Sides:
         events = [

@@ -5,6 +5,8 @@ otf2-events (lib/events/otf2) reads them as columns, or otf2_library where that 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -16,10 +18,12 @@ from elbowroom.trace.columns import BEGIN, END
 from elbowroom.trace.overlap.events import EventClass, Events, Flags, Floats, Ints, Lane, Small
 from elbowroom.trace.overlap.otf2_library import COMPLETE, DONE, ENTER, IRECV, ISEND, LEAVE
 from elbowroom.trace.overlap.own import IN_FLIGHT, paired
-from elbowroom.trace.overlap.raw_events import RawColumns
+from elbowroom.trace.overlap.raw_events import RawColumns, RawFile
 from elbowroom.trace.overlap.tables import Numbering, check_memory, events
 
 US = 1000.0
+LATEST = 2.0**61
+"""ns: later times are damage (archive.cpp has the same)."""
 RECORDS = 4
 """Numbers of a record: location, kind, time, region or request."""
 
@@ -50,16 +54,25 @@ class _Definitions(msgspec.Struct):
     doubt: str = ""
 
 
-def classes_of(header: dict[str, Any]) -> list[EventClass]:
-    """The classes of the header that otf2-events writes."""
-    return _classes(msgspec.convert(header, type=_Definitions))
+@dataclass(frozen=True, kw_only=True)
+class Otf2File(RawFile):
+    """What otf2-events wrote of an archive (raw_events.py)."""
 
+    path: Path
 
-def events_of(path: Path, columns: RawColumns, header: dict[str, Any]) -> Events:
-    """What otf2-events wrote of an archive, or a part of that (raw_events.py), which it may change."""
-    start, duration = (_ns(one) for one in (columns.start, columns.duration))
-    spans = _ArchiveSpans(columns.kind, columns.lane, start, duration)
-    return _assembled(msgspec.convert(header, type=_Definitions), spans, path, columns.continued)
+    @cached_property
+    def _known(self) -> _Definitions:
+        return msgspec.convert(self.raw.header, type=_Definitions)
+
+    def classes(self) -> list[tuple[str, str]]:
+        """Their names and categories."""
+        return [(one.name, one.category) for one in _classes(self._known)]
+
+    def events(self, columns: RawColumns, _steps: object = None) -> Events:
+        """The events of these columns, which it changes."""
+        start, duration = (_ns(one) for one in (columns.start, columns.duration))
+        spans = _ArchiveSpans(columns.kind, columns.lane, start, duration)
+        return _assembled(self._known, spans, self.path, columns.continued)
 
 
 def _ns(us: Floats) -> Ints:
@@ -148,7 +161,7 @@ def _paired(known: _Definitions, numbers: Ints) -> _ArchiveSpans:
     first_time = numbers[0, 2] if len(numbers) else 0
     location, region, kind, numbers = location[good], region[good], kind[good], numbers[good]
     tick = 1e9 / max(known.resolution, 1)
-    time: Ints = np.round((numbers[:, 2] - first_time) * tick).astype(np.int64)
+    time: Ints = np.round(((numbers[:, 2] - first_time) * tick).clip(-LATEST, LATEST)).astype(np.int64)
     state = np.full(len(kind), -1, dtype=np.int64)
     state[kind == ENTER], state[kind == LEAVE] = BEGIN, END
     first, last = paired(location, region, state, time)

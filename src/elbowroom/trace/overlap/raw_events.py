@@ -1,11 +1,15 @@
-"""The events of a file as json-events and otf2-events write them (lib/events): columns on disk, more than
-memory holds if need be, and the cutting of them into parts by time.
+"""The events of a file as json-events and otf2-events write them (lib/events), and as EventRows does: columns
+on disk, more than memory holds if need be, and the cutting of them into parts by time.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import re
+import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Any
@@ -13,7 +17,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.trace.overlap.events import Flags, Floats, Ints, Small
+from elbowroom.errors import MachineError
+from elbowroom.trace.overlap.categories import on_device
+from elbowroom.trace.overlap.events import NONE, Events, Flags, Floats, Ints, Small
 
 _SAMPLES = 1 << 16
 """Begins that are kept to find times between which there are equally many events."""
@@ -22,6 +28,9 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "correlation": np.dtype("<i8"), "external": np.dtype("<i8"),
 }  # fmt: skip
 _BYTES = sum(one.itemsize for one in _TYPES.values())
+_CORRELATIONS = ("correlation", "external")
+_UNCORRELATED = 1 << 31
+"""A bit in the count of a block whose events have no correlation (lib/events/table.hpp)."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +57,24 @@ class RawColumns:
 
 @dataclass(frozen=True)
 class _ColumnBlock:
-    """Where so many events stand in a file, column by column."""
+    """Where so many events stand in a file, column by column; not `correlated`: without the last ones."""
 
     stream: IO[bytes]
     place: int
     count: int
+    correlated: bool = True
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        missing = 0 if self.correlated else sum(_TYPES[name].itemsize for name in _CORRELATIONS)
+        return self.count * (_BYTES - missing)
 
     def column(self, name: str, into: npt.NDArray[Any]) -> None:
         """Reads a column. EOFError where the file ends early."""
+        if name in _CORRELATIONS and not self.correlated:
+            into.fill(NONE)
+            return
         before = list(_TYPES)[: list(_TYPES).index(name)]
         self.stream.seek(self.place + self.count * sum(_TYPES[one].itemsize for one in before))
         if self.stream.readinto(into.view(np.uint8).data) < into.nbytes:  # type: ignore[attr-defined]
@@ -69,12 +88,16 @@ class _ColumnBlock:
 def _whole(blocks: Sequence[_ColumnBlock]) -> RawColumns:
     """The events of several blocks, one after the other."""
     count = sum(one.count for one in blocks)
-    columns = {name: np.empty(count, dtype=kind) for name, kind in _TYPES.items()}
+    missing = () if any(one.correlated for one in blocks) else _CORRELATIONS
+    columns: dict[str, npt.NDArray[Any]] = {
+        name: np.empty(count, dtype=kind) for name, kind in _TYPES.items() if name not in missing
+    }
     at = 0
     for block in blocks:
         for name, column in columns.items():
             block.column(name, column[at : at + block.count])
         at += block.count
+    columns |= dict.fromkeys(missing, np.broadcast_to(np.int64(NONE), count))
     return RawColumns(**columns)
 
 
@@ -84,8 +107,9 @@ class RawEvents:
     def __init__(self, stream: IO[bytes]) -> None:
         self.blocks: list[_ColumnBlock] = []
         while count := self._count(stream):
-            self.blocks.append(_ColumnBlock(stream, stream.tell(), count))
-            stream.seek(count * _BYTES, 1)
+            count, correlated = count & ~_UNCORRELATED, not count & _UNCORRELATED
+            self.blocks.append(_ColumnBlock(stream, stream.tell(), count, correlated))
+            stream.seek(self.blocks[-1].size, 1)
         try:
             self.header: dict[str, Any] = json.loads(stream.read().decode("utf-8", "replace"))
         except ValueError as error:
@@ -109,6 +133,69 @@ class RawEvents:
     def pairs(self) -> Ints:
         """Which classes and lanes there are together, as they come first (2, pairs)."""
         return np.array(self.header.get("pairs", ()), dtype=np.int64).reshape(-1, 2).T
+
+
+def write_block(store: IO[bytes], columns: RawColumns) -> None:
+    """Appends a block of events. MachineError where the disk is full."""
+    try:
+        store.write(len(columns).to_bytes(4, "little"))
+        _write_columns(store, columns, correlated=True)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise no_space() from error
+
+
+def _write_columns(store: IO[bytes], columns: RawColumns, *, correlated: bool) -> None:
+    for name, kind in _TYPES.items():
+        if correlated or name not in _CORRELATIONS:
+            store.write(getattr(columns, name).astype(kind, copy=False).tobytes())
+
+
+def write_end(store: IO[bytes]) -> None:
+    """Ends the blocks, without a header; the file can be read from its begin."""
+    store.write((0).to_bytes(4, "little") + b"{}")
+    store.seek(0)
+
+
+def no_space() -> MachineError:
+    """The error where the disk is full."""
+    return MachineError(
+        f"has no space for the events of the trace, {_BYTES} bytes each",
+        field="TMPDIR",
+        value=tempfile.gettempdir(),
+        hint="name a larger folder",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawFile(ABC):
+    """A file whose events are on disk."""
+
+    raw: RawEvents
+
+    @abstractmethod
+    def classes(self) -> list[tuple[str, str]]:
+        """Name and category of each class of the records."""
+
+    @abstractmethod
+    def events(self, columns: RawColumns, steps: Flags | None = None) -> Events:
+        """The events of these columns of it, which it may change. `steps`: which classes are steps, in a part
+        of a file: those of other parts are left out.
+        """
+
+    def whole(self) -> Events:
+        """All of it."""
+        return self.events(self.raw.whole())
+
+    def are_steps(self, patterns: Sequence[re.Pattern[str]]) -> Flags:
+        """Of each class of the records: whether it is a step of the host."""
+        classes = self.classes()
+        named = (
+            not on_device(category) and any(pattern.search(name) for pattern in patterns)
+            for name, category in classes
+        )
+        return np.fromiter(named, dtype=bool, count=len(classes))
 
 
 @dataclass(frozen=True)
@@ -166,19 +253,19 @@ class CutEvents:
 
     def __init__(self, raw: RawEvents, at: Floats, store: IO[bytes]) -> None:
         self._at, self._store = at, store
-        self._blocks: list[list[_ColumnBlock]] = [[] for _ in range(len(at) + 1)]
-        self._continued: list[list[_ColumnBlock]] = [[] for _ in range(len(at) + 1)]
+        # Of each part in the order of the file, with what is continued in front of what began later.
+        self._blocks: list[list[tuple[_ColumnBlock, bool]]] = [[] for _ in range(len(at) + 1)]
         for block in raw.blocks:
             start, duration = np.empty(block.count), np.empty(block.count)
             block.column("start", start)
             block.column("duration", duration)
             first, last = np.searchsorted(at, [start.min(), (start + duration).max()], side="right").tolist()
             if first == last and np.isfinite(start).all():
-                self._blocks[first].append(block)
+                self._blocks[first].append((block, False))
             else:
-                self._cut(block.columns(), self._blocks)
+                self._cut(block.columns(), correlated=block.correlated, continued=False)
 
-    def _cut(self, events: RawColumns, into: list[list[_ColumnBlock]]) -> None:
+    def _cut(self, events: RawColumns, *, correlated: bool, continued: bool) -> None:
         """Stores events, each in its part; of what goes on in the next part, the rest as well."""
         start = np.where(np.isfinite(events.start), events.start, 0.0)
         part = np.searchsorted(self._at, start, side="right")
@@ -190,16 +277,21 @@ class CutEvents:
             duration=(events.start + events.duration - end)[over],
         )
         events.duration[over] = (end - events.start)[over]
+        if len(rest):
+            self._cut(rest, correlated=correlated, continued=True)
         for number in np.unique(part).tolist():
             chosen = events.only(part == number)
-            into[number].append(_ColumnBlock(self._store, self._store.seek(0, 2), len(chosen)))
-            for name in _TYPES:
-                self._store.write(getattr(chosen, name).tobytes())
-        if len(rest):
-            self._cut(rest, self._continued)
+            block = _ColumnBlock(self._store, self._store.seek(0, 2), len(chosen), correlated)
+            _write_columns(self._store, chosen, correlated=correlated)
+            self._blocks[number].append((block, continued))
 
     def part(self, number: int) -> RawColumns:
         """The events of a part."""
-        began, continued = self._blocks[number], self._continued[number]
-        flags = np.repeat([False, True], [sum(one.count for one in some) for some in (began, continued)])
-        return dataclasses.replace(_whole([*began, *continued]), continued=flags if continued else None)
+        blocks = self._blocks[number]
+        columns = _whole([block for block, _ in blocks])
+        flags = np.zeros(len(columns), dtype=bool)
+        at = 0
+        for block, continued in blocks:
+            flags[at : at + block.count] = continued
+            at += block.count
+        return dataclasses.replace(columns, continued=flags if flags.any() else None)

@@ -11,16 +11,18 @@ from pathlib import Path
 
 import pytest
 
+import benchmark_modules
 from elbowroom import api
 from elbowroom.errors import UsageError
 from elbowroom.launch import trace_reader
-from elbowroom.trace.overlap import long_traces
+from elbowroom.trace.overlap import event_rows, long_traces
 from elbowroom.trace.overlap.chrome import read_json
 from elbowroom.trace.overlap.document import TraceOverlap
 from elbowroom.trace.overlap.events import Events
 from elbowroom.trace.overlap.raw_events import RawEvents
 from made_overlap import Recipe, kineto, make
 
+OTHERS = benchmark_modules.load("trace_reading")
 EXACT = ("comp_s", "comm_s", "hidden_s", "exposed_s", "together_s", "hidden_share")
 
 
@@ -59,6 +61,21 @@ def test_parts_have_the_times_and_operations_of_the_whole(tmp_path, monkeypatch,
     # The fastest tenth of each part: a trace that becomes slower has a tighter bound.
     assert parts.cost_at_most_s < 1.1 * whole.cost_at_most_s
     assert parts.estimate.at_most_s == parts.cost_at_most_s
+
+
+@pytest.mark.parametrize("name", OTHERS.WRITERS)
+def test_parts_of_other_formats_have_the_times_and_operations_of_the_whole(tmp_path, monkeypatch, name):
+    path = tmp_path / name
+    OTHERS.WRITERS[name](map(OTHERS._span, range(4000)), path)
+    whole = api.trace_overlap(path)
+    assert whole.hidden_s == pytest.approx(800 * 9e-6)
+    monkeypatch.setattr(event_rows, "_BLOCK", 256)
+    monkeypatch.setattr(long_traces, "MOST", 1500)
+    parts = api.trace_overlap(path)
+    assert "parts" in parts.notes[0]
+    for field in EXACT:
+        assert getattr(parts, field) == pytest.approx(getattr(whole, field), rel=1e-9), field
+    assert operations(parts) == operations(whole)
 
 
 def test_the_cost_of_a_part_counts_for_the_hidden_time_of_all(tmp_path, small_parts):

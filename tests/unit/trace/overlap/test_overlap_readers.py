@@ -6,6 +6,7 @@ import gzip
 import json
 import sqlite3
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pyarrow
@@ -247,7 +248,8 @@ def inspector(verbose: bool) -> str:
 def test_collectives_of_nccl_inspector_lie_between_their_channels_times(tmp_path: Path) -> None:
     path = tmp_path / "n-pid1.log"
     path.write_text(inspector(verbose=True))
-    events = nccl_inspector.read(path)
+    with tempfile.TemporaryFile() as store:
+        events = nccl_inspector.read(path, store).whole()
     assert (events.start.tolist(), events.duration.tolist()) == ([0, 6 * MS], [3 * MS, 4 * MS])
     assert events.ranks == ("rank 2",)
     assert [one.label for one in events.classes] == ["ncclAllReduce [64 B, 2 channels]"]

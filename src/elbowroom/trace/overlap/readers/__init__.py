@@ -1,5 +1,5 @@
-"""Formats of traces that are read in this process: a module each, with `FORMAT`, `WRITTEN_BY`, `read`, and
-`is_of` (a file, by its first bytes) or `is_folder`.
+"""Formats of traces that are read in this process: a module each, with `FORMAT`, `WRITTEN_BY`, `read` (into a
+file on disk), and `is_of` (a file, by its first bytes) or `is_folder`.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.trace.overlap.event_rows import EventRows, RowLane
-from elbowroom.trace.overlap.events import NONE, EventClass, Events
-from elbowroom.trace.overlap.json_events import decompressed
+from elbowroom.trace.overlap.event_rows import EventRows, RowLane, StoredRows
+from elbowroom.trace.overlap.events import NONE, EventClass
+from elbowroom.trace.overlap.json_stream import json_stream
 
 FORMAT = "chakra"
 WRITTEN_BY = "execution traces of Chakra with times"
@@ -28,9 +28,7 @@ class _ChakraNode(msgspec.Struct, frozen=True):
     external_id: Any = None
 
 
-class _Graph(msgspec.Struct, frozen=True):
-    nodes: list[_ChakraNode]
-    pid: int = 0
+_NODES = msgspec.json.Decoder(list[_ChakraNode])
 
 
 def is_of(start: bytes) -> bool:
@@ -38,33 +36,42 @@ def is_of(start: bytes) -> bool:
     return start.lstrip().startswith(b"{") and b"-chakra." in start[:1024]
 
 
-def read(path: Path) -> Events:
-    """The nodes that have a time and a duration. UsageError where none has one."""
-    text = decompressed(path, "Chakra")
+def read(path: Path, store: IO[bytes]) -> StoredRows:
+    """The nodes that have a time and a duration, in `store`. UsageError where none has one."""
     wrong: dict[str, Any] = {
         "field": "trace",
         "value": str(path),
         "hint": "give the trace of PyTorch's profiler (Kineto), or join both by chakra_trace_link",
     }
+    rows, nodes = EventRows(store), 0
     try:
-        graph = msgspec.json.decode(text, type=_Graph)
+        with json_stream(path, "Chakra") as stream:
+            for key in stream.members():
+                if key != "nodes":
+                    stream.skip()
+                    continue
+                for batch in stream.batches(_NODES):
+                    nodes += len(batch)
+                    _add(rows, batch, path.name)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"is a damaged execution trace of Chakra ({error})", **wrong) from error
-    rows = EventRows()
-    for node in graph.nodes:
-        if node.ts is None or node.inclusive_dur is None:
-            continue
-        device = node.stream is not None
-        lane = RowLane(path.name, f"stream {node.stream}" if device else f"thread {node.tid or 0}", device)
-        kind = EventClass(name=node.name, category=node.cat or ("kernel" if device else "cpu_op"))
-        start, length = round(node.ts * _US), round(node.inclusive_dur * _US)
-        rows.add(kind, lane, start, start + length, node.external_id if _whole(node.external_id) else NONE)
-    untimed = len(graph.nodes) - len(rows) - rows.impossible
+    untimed = nodes - len(rows) - rows.impossible
     if not len(rows):
         what = f"is an execution trace of Chakra without times: none of its {untimed} nodes has a duration"
         raise UsageError(what, **wrong)
     notes = [f"{untimed} nodes have no time or no duration, and are left out"] if untimed else []
-    return rows.events(FORMAT, notes=notes)
+    return rows.stored(FORMAT, notes=notes)
+
+
+def _add(rows: EventRows, nodes: list[_ChakraNode], rank: str) -> None:
+    for node in nodes:
+        if node.ts is None or node.inclusive_dur is None:
+            continue
+        device = node.stream is not None
+        lane = RowLane(rank, f"stream {node.stream}" if device else f"thread {node.tid or 0}", device)
+        kind = EventClass(name=node.name, category=node.cat or ("kernel" if device else "cpu_op"))
+        start, length = round(node.ts * _US), round(node.inclusive_dur * _US)
+        rows.add(kind, lane, start, start + length, node.external_id if _whole(node.external_id) else NONE)
 
 
 def _whole(value: Any) -> bool:

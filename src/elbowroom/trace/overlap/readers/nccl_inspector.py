@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.trace.overlap.event_rows import EventRows, RowLane
-from elbowroom.trace.overlap.events import EventClass, Events
+from elbowroom.trace.overlap.event_rows import EventRows, RowLane, StoredRows
+from elbowroom.trace.overlap.events import EventClass
 from elbowroom.trace.overlap.json_events import lines_of
 
 FORMAT = "nccl-inspector"
@@ -50,9 +51,11 @@ def is_of(start: bytes) -> bool:
     return start.lstrip().startswith(b"{") and b'"header"' in start and b'_perf"' in start
 
 
-def read(path: Path) -> Events:
-    """The operations of a file, as its GPU's channels timed them. UsageError where it has durations only."""
-    rows, untimed, doubts = EventRows(), 0, list[str]()
+def read(path: Path, store: IO[bytes]) -> StoredRows:
+    """The operations of a file, as its GPU's channels timed them, in `store`. UsageError where it has
+    durations only.
+    """
+    rows, untimed, doubts = EventRows(store), 0, list[str]()
     for number, text in enumerate(lines_of(path, "NCCL Inspector"), 1):
         if not text.strip():
             continue
@@ -72,7 +75,7 @@ def read(path: Path) -> Events:
             hint="record it with NCCL_INSPECTOR_DUMP_VERBOSE=1, or give the profiler's trace of the same run",
         )
     notes = [f"{untimed} operations have no times, and are left out"] if untimed else []
-    return rows.events(FORMAT, notes=notes, doubts=tuple(doubts[:3]))
+    return rows.stored(FORMAT, notes=notes, doubts=tuple(doubts[:3]))
 
 
 def _added(rows: EventRows, header: _Header, operation: _Operation) -> bool:

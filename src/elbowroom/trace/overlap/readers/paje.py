@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, Any
 
 from elbowroom.errors import UsageError
-from elbowroom.trace.overlap.event_rows import EventRows, RowLane
-from elbowroom.trace.overlap.events import Events
+from elbowroom.trace.overlap.event_rows import EventRows, RowLane, StoredRows
+from elbowroom.trace.overlap.events import EventClass
 from elbowroom.trace.overlap.json_events import lines_of
 from elbowroom.trace.overlap.readers.states import link_class, messages_of, rank_of, state_class
-from elbowroom.trace.overlap.tables import Numbering
 
 FORMAT = "paje"
 WRITTEN_BY = "Pajé (.trace, .paje)"
@@ -23,6 +23,7 @@ _FIELD = re.compile(r"%\s+(\w+)\s+\w+")
 _MS, _S = 10**6, 10**9
 _IN_MS = re.compile(r"Worker State|Memory Node|User Thread|StarPU", re.IGNORECASE)
 """Names of types in traces of StarPU, whose times are in ms; those of other programs are in seconds."""
+_MOST_DOUBTS = 3
 
 
 def is_of(start: bytes) -> bool:
@@ -30,9 +31,9 @@ def is_of(start: bytes) -> bool:
     return re.search(rb"^\s*%\s*EventDef\s+(Paje)?\w+\s+\d+", start, re.MULTILINE) is not None
 
 
-def read(path: Path) -> Events:
-    """The states and links of a file. UsageError where it defines no events."""
-    trace = _PajeTrace()
+def read(path: Path, store: IO[bytes]) -> StoredRows:
+    """The states and links of a file, in `store`. UsageError where it defines no events."""
+    trace = _PajeTrace(EventRows(store))
     for number, line in enumerate(lines_of(path, "its program"), 1):
         trace.take(line.decode("utf-8", "replace").strip(), number)
     if not trace.actions:
@@ -40,10 +41,13 @@ def read(path: Path) -> Events:
             "defines no events", field="trace", value=str(path), hint="give the file that the program wrote"
         )
     trace.finish()
-    return _rows(trace).events(
+    return trace.rows.stored(
         FORMAT,
+        kind_of=_class_of,
+        lane_of=trace.lane_of,
+        scale=trace.unit / _S,
         notes=(f"times are taken as {'ms' if trace.unit == _MS else 's'}",),
-        doubts=tuple(f"{path.name}: {text}" for text in trace.doubts[:3]),
+        doubts=tuple(f"{path.name}: {text}" for text in trace.doubts),
     )
 
 
@@ -57,17 +61,16 @@ class _Container:
 
 
 class _PajeTrace:
-    """What is known while the lines come; states and links in the file's unit of time."""
+    """What is known while the lines come. States and links go to `rows`: of class (type, value) or (type,),
+    on lane (container, whether it is a link); their times as if the file's were in seconds.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, rows: EventRows) -> None:
+        self.rows = rows
         self.layout: dict[str, tuple[str, list[str]]] = {}
         self.defined = ""
         self.names: dict[str, str] = {}
         self.containers: dict[str, _Container] = {}
-        self.kinds = Numbering()  # (container, type, value)
-        self.kind_of = array("q")  # of each state, and its begin and end
-        self.begin, self.end = array("d"), array("d")
-        self.links: list[tuple[str, str, float, float]] = []
         self.open_links: dict[tuple[str, str], tuple[float, str]] = {}
         self.last = 0.0
         self.unit = _S
@@ -86,12 +89,13 @@ class _PajeTrace:
             name, fields = self.layout[words[0]]
             values = dict(zip(fields, words[1:], strict=False))
             if "Time" in values:
-                self.last = max(self.last, float(values["Time"]))
+                self.last = max(self.last, _time(values))
             if (action := _ACTIONS.get(name)) is not None:
                 self.actions += 1
                 action(self, values)
         except (KeyError, ValueError, IndexError):
-            self.doubts.append(f"line {number} cannot be read")
+            if len(self.doubts) < _MOST_DOUBTS:
+                self.doubts.append(f"line {number} cannot be read")
 
     def _define(self, line: str) -> None:
         if match := _DEFINITION.match(line):
@@ -116,7 +120,7 @@ class _PajeTrace:
 
     def push(self, values: dict[str, str]) -> None:
         """A state begins inside another one."""
-        self._open(values).append((float(values["Time"]), self._name(values["Value"])))
+        self._open(values).append((_time(values), self._name(values["Value"])))
 
     def set(self, values: dict[str, str]) -> None:
         """A state begins in place of those that were open."""
@@ -137,16 +141,17 @@ class _PajeTrace:
     def start_link(self, values: dict[str, str]) -> None:
         """A link leaves a container."""
         source = values.get("StartContainer") or values["SourceContainer"]
-        self.open_links[values["Type"], values["Key"]] = float(values["Time"]), source
+        self.open_links[values["Type"], values["Key"]] = _time(values), source
 
     def end_link(self, values: dict[str, str]) -> None:
         """A link reaches a container."""
         start, source = self.open_links.pop((values["Type"], values["Key"]))
-        self.links.append((self._name(values["Type"]), source, start, float(values["Time"])))
+        if source in self.containers:
+            self.rows.add((self._name(values["Type"]),), (source, True), _ns(start), _ns(_time(values)))
 
     def destroy(self, values: dict[str, str]) -> None:
         """A container ends, and what is open there."""
-        self._close(values["Name"] if "Name" in values else values["Container"], float(values["Time"]))
+        self._close(values["Name"] if "Name" in values else values["Container"], _time(values))
 
     def finish(self) -> None:
         """What is still open ends with the trace."""
@@ -157,22 +162,26 @@ class _PajeTrace:
         for type_name, opened in self.containers[alias].states.items():
             while opened:
                 start, value = opened.pop()
-                self._add((alias, self._name(type_name), value), start, time)
+                self._add(alias, (self._name(type_name), value), start, time)
 
     def _open(self, values: dict[str, str]) -> list[tuple[float, str]]:
         return self.containers[values["Container"]].states.setdefault(values["Type"], [])
 
     def _end(self, values: dict[str, str], start: float, value: str) -> None:
-        kind = values["Container"], self._name(values["Type"]), value
-        self._add(kind, start, float(values["Time"]))
+        self._add(values["Container"], (self._name(values["Type"]), value), start, _time(values))
 
-    def _add(self, kind: tuple[str, str, str], start: float, end: float) -> None:
-        self.kind_of.append(self.kinds[kind])
-        self.begin.append(start)
-        self.end.append(end)
+    def _add(self, alias: str, kind: tuple[str, str], start: float, end: float) -> None:
+        self.rows.add(kind, (alias, False), _ns(start), _ns(end))
 
     def _name(self, alias: str) -> str:
         return self.names.get(alias, alias)
+
+    def lane_of(self, key: tuple[str, bool]) -> RowLane:
+        """The lane of a container, or that of the messages of its rank."""
+        alias, of_links = key
+        names = self.path(alias)
+        lane = RowLane(rank_of(names) or "the program", names[-1])
+        return messages_of(lane.rank) if of_links else lane
 
     def path(self, alias: str) -> list[str]:
         """The names of the containers from the outermost to this one."""
@@ -206,23 +215,21 @@ _ACTIONS: dict[str, Callable[[_PajeTrace, dict[str, str]], None]] = {
 }
 
 
-def _rows(trace: _PajeTrace) -> EventRows:
-    rows = EventRows()
-    lanes = {alias: _lane(trace, alias) for alias in trace.containers}
-    kinds = [(state_class(value, type_name), lanes[alias]) for alias, type_name, value in trace.kinds]
-    for number, start, end in zip(trace.kind_of, trace.begin, trace.end, strict=True):
-        rows.add(*kinds[number], _ns(start, trace), _ns(end, trace))
-    for type_name, source, start, end in trace.links:
-        kind = link_class(type_name)
-        if kind is not None and source in lanes:
-            rows.add(kind, messages_of(lanes[source].rank), _ns(start, trace), _ns(end, trace))
-    return rows
+def _class_of(key: tuple[Any, ...]) -> EventClass | None:
+    """The class of a state (type, value), or of a link (type,), which may be none."""
+    if len(key) == 1:
+        return link_class(key[0])
+    type_name, value = key
+    return state_class(value, type_name)
 
 
-def _lane(trace: _PajeTrace, alias: str) -> RowLane:
-    names = trace.path(alias)
-    return RowLane(rank_of(names) or "the program", names[-1])
+def _time(values: dict[str, str]) -> float:
+    """ValueError for what is no time."""
+    time = float(values["Time"])
+    if not math.isfinite(time):
+        raise ValueError(values["Time"])
+    return time
 
 
-def _ns(time: float, trace: _PajeTrace) -> int:
-    return round(time * trace.unit)
+def _ns(time: float) -> int:
+    return round(time * _S)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.categories import LAUNCHED, STEP
-from elbowroom.trace.overlap.event_rows import EventRows, RowLane
-from elbowroom.trace.overlap.events import EventClass, Events
-from elbowroom.trace.overlap.json_events import decompressed
+from elbowroom.trace.overlap.event_rows import EventRows, RowLane, StoredRows
+from elbowroom.trace.overlap.events import NONE, EventClass
+from elbowroom.trace.overlap.json_stream import JsonStream, json_stream
 from elbowroom.trace.overlap.tables import STEPS
 
 FORMAT = "rocprof"
 WRITTEN_BY = "rocprofv3's JSON"
 MARK = b'"rocprofiler-sdk-tool"'
 _CPU = 1
+_Key = tuple[Any, ...]
 _CALLS = {"hip_api": "runtime", "hsa_api": "runtime", "rccl_api": LAUNCHED, "marker_api": "user_annotation"}
 """Tables of calls of the host, and the category of their events."""
 
@@ -91,16 +92,11 @@ class _Metadata(msgspec.Struct, frozen=True):
     pid: int = 0
 
 
-class _RocprofProcess(msgspec.Struct, frozen=True):
-    buffer_records: dict[str, msgspec.Raw]
-    metadata: _Metadata = _Metadata()
-    agents: list[_Agent] = []
-    kernel_symbols: list[_KernelSymbol] = []
-    strings: _Strings = _Strings()
-
-
-class _File(msgspec.Struct, frozen=True):
-    processes: list[_RocprofProcess] = msgspec.field(name="rocprofiler-sdk-tool")
+_FIELDS: dict[str, Any] = {
+    "metadata": _Metadata, "agents": list[_Agent], "kernel_symbols": list[_KernelSymbol], "strings": _Strings
+}  # fmt: skip
+"""Of a process, beside its records: whole, since they are small."""
+_RECORDS = msgspec.json.Decoder(list[_DeviceRecord])
 
 
 def is_of(start: bytes) -> bool:
@@ -108,92 +104,144 @@ def is_of(start: bytes) -> bool:
     return MARK in start
 
 
-def read(path: Path) -> Events:
-    """The events of a file. UsageError where it is damaged."""
-    rows, units = EventRows(), 0
+def read(path: Path, store: IO[bytes]) -> StoredRows:
+    """The events of a file, in `store`. UsageError where it is damaged."""
+    rows, processes = EventRows(store), list[_RocprofProcess]()
     try:
-        document = msgspec.json.decode(decompressed(path, "rocprofv3"), type=_File)
-        alone = len(document.processes) == 1
-        for process in document.processes:
-            units = max([units, *(one.cu_count for one in process.agents if one.type != _CPU)])
-            _ProcessRows(process, path.name if alone else f"process {process.metadata.pid}").add_to(rows)
+        with json_stream(path, "rocprofv3") as stream:
+            for key in stream.members():
+                if key != "rocprofiler-sdk-tool":
+                    stream.skip()
+                    continue
+                for _ in stream.items():
+                    processes.append(_RocprofProcess(len(processes)))
+                    processes[-1].read(stream, rows)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(
             f"is damaged ({error})", field="trace", value=str(path), hint="write it again with rocprofv3"
         ) from error
-    return rows.events(FORMAT, multiprocessors=units or None)
+    units = max((one.cu_count for process in processes for one in process.gpus), default=0)
+    alone = path.name if len(processes) == 1 else ""
+    return rows.stored(
+        FORMAT,
+        kind_of=lambda key: processes[key[0]].class_of(*key[1:]),
+        lane_of=lambda key: processes[key[0]].lane_of(alone, *key[1:]),
+        multiprocessors=units or None,
+    )
 
 
-class _ProcessRows:
-    """The events of one process; its rank is the process where it uses one device, else each device."""
+class _RocprofProcess:
+    """One process; its rank is the process where it uses one device, else each device. Its classes and lanes
+    begin with its `number`: names may come behind the records.
+    """
 
-    def __init__(self, process: _RocprofProcess, title: str) -> None:
-        self.process, self.title = process, title
-        self.names = {
-            one.kernel_id: one.formatted_kernel_name or one.kernel_name for one in process.kernel_symbols
-        }
-        self.devices = {
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.fields: dict[str, Any] = {}
+        self.used: set[int] = set()  # devices, by their handles
+        self._messages: dict[Any, str] | None = None
+
+    def read(self, stream: JsonStream, rows: EventRows) -> None:
+        """All that it has."""
+        for field in stream.members():
+            if field in _FIELDS:
+                self.fields[field] = stream.value(_FIELDS[field])
+            elif field == "buffer_records":
+                for table in stream.members():
+                    self._read_table(stream, table, rows)
+            else:
+                stream.skip()
+
+    def _read_table(self, stream: JsonStream, table: str, rows: EventRows) -> None:
+        keys = {"kernel_dispatch": self._kernel, "memory_copy": self._copy}.get(table)
+        if keys is None and table not in _CALLS:
+            stream.skip()
+            return
+        for batch in stream.batches(_RECORDS):
+            for one in batch:
+                found = self._call(one, table) if keys is None else keys(one)
+                if found is not None:
+                    correlation = one.correlation_id.internal or NONE
+                    rows.add(*found, one.start_timestamp, one.end_timestamp, correlation)
+
+    def _kernel(self, one: _DeviceRecord) -> tuple[_Key, _Key] | None:
+        if (launch := one.dispatch_info) is None:
+            return None
+        agent = launch.agent_id.handle
+        self.used.add(agent)
+        grid, group = launch.grid_size, launch.workgroup_size
+        sizes = grid.x, group.x, grid.y, group.y, grid.z, group.z
+        row = f"{launch.queue_id.handle}.{one.stream_id.handle}"
+        return (self.number, "", launch.kernel_id, sizes), (self.number, row, agent, agent)
+
+    def _copy(self, one: _DeviceRecord) -> tuple[_Key, _Key]:
+        lane = f"copies {one.stream_id.handle}", one.dst_agent_id.handle, one.src_agent_id.handle
+        return (self.number, "memory_copy", one.kind, one.operation), (self.number, *lane)
+
+    def _call(self, one: _DeviceRecord, table: str) -> tuple[_Key, _Key]:
+        message = one.correlation_id.internal if table == "marker_api" else None
+        # Its text where that is known already: there may be as many numbers as records.
+        key = self.number, table, one.kind, one.operation, self.messages.get(message, message)
+        return key, (self.number, str(one.thread_id))
+
+    @cached_property
+    def gpus(self) -> list[_Agent]:
+        """Its devices."""
+        return [one for one in self.fields.get("agents", ()) if one.type != _CPU]
+
+    @cached_property
+    def devices(self) -> dict[int, int]:
+        """Their numbers by handle."""
+        return {
             one.id.handle: one.logical_node_type_id if one.gpu_index is None else one.gpu_index
-            for one in process.agents
-            if one.type != _CPU
+            for one in self.gpus
         }
-        self.messages = {one.key: one.value for one in process.strings.marker_api}
-        self.kernels = self._records("kernel_dispatch")
-        self.copies = self._records("memory_copy")
-        used = {one.dispatch_info.agent_id.handle for one in self.kernels if one.dispatch_info}
-        self.one_device = len(used) <= 1
 
-    def _records(self, table: str) -> list[_DeviceRecord]:
-        raw = self.process.buffer_records.get(table)
-        return [] if raw is None else msgspec.json.decode(raw, type=list[_DeviceRecord])
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """Of kernels."""
+        symbols = self.fields.get("kernel_symbols", ())
+        return {one.kernel_id: one.formatted_kernel_name or one.kernel_name for one in symbols}
 
-    def add_to(self, rows: EventRows) -> None:
-        """Adds all its events."""
-        for one in self.kernels:
-            if one.dispatch_info is not None:
-                self._add(rows, one, *self._kernel(one, one.dispatch_info))
-        for one in self.copies:
-            agent = one.dst_agent_id if one.dst_agent_id.handle in self.devices else one.src_agent_id
-            name = f"memcpy {self._operation(one).removeprefix('MEMORY_COPY_')}".strip()
-            lane = RowLane(self._rank(agent.handle), f"copies {one.stream_id.handle}", True)
-            self._add(rows, one, EventClass(name=name, category="memcpy"), lane)
-        for table, category in _CALLS.items():
-            for one in self._records(table):
-                message = self.messages.get(one.correlation_id.internal, "") if table == "marker_api" else ""
-                name = message or self._operation(one)
-                category = STEP if STEPS.match(name) else category
-                lane = RowLane(self._host(), str(one.thread_id))
-                self._add(rows, one, EventClass(name=name, category=category), lane)
+    @property
+    def messages(self) -> dict[Any, str]:
+        """Texts of markers by their number, as far as they are known."""
+        if self._messages is None and "strings" in self.fields:
+            self._messages = {one.key: one.value for one in self.fields["strings"].marker_api}
+        return self._messages or {}
 
-    def _kernel(self, one: _DeviceRecord, dispatch: _Dispatch) -> tuple[EventClass, RowLane]:
-        sizes = zip(_parts(dispatch.grid_size), _parts(dispatch.workgroup_size), strict=True)
-        grid = "x".join(str(-(-items // max(group, 1))) for items, group in sizes)
-        name = self.names.get(dispatch.kernel_id) or f"kernel {dispatch.kernel_id}"
-        row = f"{dispatch.queue_id.handle}.{one.stream_id.handle}"
-        lane = RowLane(self._rank(dispatch.agent_id.handle), row, True)
-        return EventClass(name=name, category="kernel", detail=f"grid {grid}"), lane
+    def class_of(self, table: str, kind: int | str, operation: Any, message: Any = None) -> EventClass:
+        """Of the kernel `kind` with the sizes `operation`, or of an operation in a table of records."""
+        if not table:
+            grid = "x".join(
+                str(-(-items // max(group, 1)))
+                for items, group in zip(operation[::2], operation[1::2], strict=True)
+            )
+            name = self.names.get(int(kind)) or f"kernel {kind}"
+            return EventClass(name=name, category="kernel", detail=f"grid {grid}")
+        name = self._operation(kind, operation)
+        if table == "memory_copy":
+            return EventClass(name=f"memcpy {name.removeprefix('MEMORY_COPY_')}".strip(), category="memcpy")
+        name = self.messages.get(message, message if isinstance(message, str) else "") or name
+        return EventClass(name=name, category=STEP if STEPS.match(name) else _CALLS[table])
 
-    def _add(self, rows: EventRows, one: _DeviceRecord, kind: EventClass, lane: RowLane) -> None:
-        rows.add(kind, lane, one.start_timestamp, one.end_timestamp, one.correlation_id.internal or -1)
+    def lane_of(self, alone: str, row: str, target: int | None = None, source: int = 0) -> RowLane:
+        """A row of a device, which is the target of its copies or else their source; without one a thread.
+        `alone`: what the process is called where it is the only one.
+        """
+        one_device = len(self.used) <= 1
+        title = alone or f"process {self.fields.get('metadata', _Metadata()).pid}"
+        if target is None:
+            return RowLane(title if one_device else f"host of {title}", row)
+        agent = target if target in self.devices else source
+        return RowLane(title if one_device else f"device {self.devices.get(agent, agent)}", row, True)
 
-    def _rank(self, agent: int) -> str:
-        if self.one_device:
-            return self.title
-        return f"device {self.devices.get(agent, agent)}"
-
-    def _host(self) -> str:
-        return self.title if self.one_device else f"host of {self.title}"
-
-    def _operation(self, one: _DeviceRecord) -> str:
-        """The name of a record's operation: stated, or a number in the tables of names."""
-        if isinstance(one.operation, str):
-            return one.operation
-        kinds = self.process.strings.buffer_records
-        kind: Any = kinds[one.kind] if isinstance(one.kind, int) and 0 <= one.kind < len(kinds) else None
-        if kind is None or not 0 <= one.operation < len(kind.operations):
-            return f"operation {one.operation}"
-        return str(kind.operations[one.operation])
-
-
-def _parts(size: _Size) -> Iterator[int]:
-    yield from (size.x, size.y, size.z)
+    def _operation(self, kind: int | str, operation: int | str) -> str:
+        """The name of an operation: stated, or a number in the tables of names."""
+        if isinstance(operation, str):
+            return operation
+        kinds = self.fields.get("strings", _Strings()).buffer_records
+        of_kind = kinds[kind] if isinstance(kind, int) and 0 <= kind < len(kinds) else None
+        if of_kind is None or not 0 <= operation < len(of_kind.operations):
+            return f"operation {operation}"
+        return str(of_kind.operations[operation])

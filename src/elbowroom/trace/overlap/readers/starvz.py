@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from elbowroom.errors import UsageError
-from elbowroom.trace.overlap.event_rows import EventRows, RowLane
-from elbowroom.trace.overlap.events import Events
-from elbowroom.trace.overlap.json_events import decompressed
+from elbowroom.trace.overlap.event_rows import EventRows, RowLane, StoredRows
+from elbowroom.trace.overlap.json_events import ByteSource, lines_of
+from elbowroom.trace.overlap.readers import HEAD
 from elbowroom.trace.overlap.readers.states import link_class, messages_of, rank_of, state_class
 
 FORMAT = "starvz"
@@ -18,6 +19,8 @@ WRITTEN_BY = "tables of StarVZ or pj_dump (.csv, .parquet)"
 _STATES, _LINKS = ("application", "starpu", "paje.state", "states"), ("link", "paje.link", "links")
 _PLACES = ("resourceid", "container", "resource")
 _MS = 10**6
+_LINES = 1 << 16
+"""Of text, that are read at once."""
 _STATE_COLUMNS = ["nature", "container", "type", "start", "end", "duration", "depth", "value"]
 _LINK_COLUMNS = ["nature", "container", "type", "start", "end", "duration", "size", "origin", "dest", "key"]
 _SOURCE = re.compile(r"^\s*(State|Link|Container|Variable|Event)\s*,", re.MULTILINE)
@@ -37,9 +40,11 @@ def is_folder(path: Path) -> bool:
     return any(_table(path, name) is not None for name in (*_STATES, *_LINKS))
 
 
-def read(path: Path) -> Events:
-    """The states and links of a file or a folder. UsageError where the columns are missing or damaged."""
-    rows = EventRows()
+def read(path: Path, store: IO[bytes]) -> StoredRows:
+    """The states and links of a file or a folder, in `store`. UsageError where the columns are missing or
+    damaged.
+    """
+    rows = EventRows(store)
     if path.is_dir():
         files = [file for name in (*_STATES, *_LINKS) if (file := _table(path, name)) is not None]
     else:
@@ -47,7 +52,7 @@ def read(path: Path) -> Events:
     for file in files:
         for table in _tables(file):
             _add(rows, table, file)
-    return rows.events(FORMAT, notes=("times are taken as ms",))
+    return rows.stored(FORMAT, notes=("times are taken as ms",))
 
 
 def _table(folder: Path, name: str) -> Path | None:
@@ -55,40 +60,47 @@ def _table(folder: Path, name: str) -> Path | None:
     return next((file for end in ends if (file := folder / f"{name}{end}").is_file()), None)
 
 
-def _tables(file: Path) -> list[dict[str, list[Any]]]:
-    """Columns by name in small letters: one table, or of pj_dump's text the states and the links."""
-    from pyarrow import ArrowException, csv, parquet
+def _tables(file: Path) -> Iterator[dict[str, list[Any]]]:
+    """Columns by name in small letters, block by block; of pj_dump's text states and links apart."""
+    from pyarrow import ArrowException, csv, input_stream, parquet
 
     try:
         if file.suffix == ".parquet":
-            return [_columns(parquet.read_table(file))]
-        data = decompressed(file, "StarVZ")
-        if _SOURCE.match(data[:4096].decode("utf-8", "replace")) is None:
-            return [_columns(csv.read_csv(io.BytesIO(data)))]
+            table = parquet.ParquetFile(file)
+            yield _columns(table.schema_arrow.empty_table())
+            yield from map(_columns, table.iter_batches())
+            return
+        with open(file, "rb") as stream:
+            packed = "gzip" if stream.read(2) == b"\x1f\x8b" else None
+            head = ByteSource(stream).read()[:HEAD]
+        if _SOURCE.match(head.decode("utf-8", "replace")) is None:
+            with input_stream(file, compression=packed) as data, csv.open_csv(data) as batches:
+                yield _columns(batches.schema.empty_table())
+                yield from map(_columns, batches)
+            return
     except (ArrowException, OSError, ValueError) as error:
         what = f"cannot be read ({str(error).splitlines()[0][:120]})"
         raise UsageError(what, field="trace", value=str(file), hint="write it again with StarVZ") from error
-    lines = [
-        [word.strip() for word in line.split(",")] for line in data.decode("utf-8", "replace").splitlines()
-    ]
-    return [
-        _named([line for line in lines if line[0] == "State"], _STATE_COLUMNS),
-        _named([line for line in lines if line[0] == "Link"], _LINK_COLUMNS),
-    ]
+    yield from _of_text(file)
+
+
+def _of_text(file: Path) -> Iterator[dict[str, list[Any]]]:
+    """The states and links of pj_dump's text, some lines at once."""
+    lines = lines_of(file, "StarVZ")
+    for block in iter(lambda: list(islice(lines, _LINES)), []):
+        rows = [[word.strip() for word in one.decode("utf-8", "replace").split(",")] for one in block]
+        for nature, names in (("State", _STATE_COLUMNS), ("Link", _LINK_COLUMNS)):
+            chosen = [row for row in rows if row[0] == nature and len(row) >= len(names)]
+            yield {name: [row[at] for row in chosen] for at, name in enumerate(names)}
 
 
 def _columns(table: Any) -> dict[str, list[Any]]:
     wanted = {*_PLACES, "start", "end", "value", "type", "origin", "dest", "node"}
     return {
         name.strip().lower(): table.column(at).to_pylist()
-        for at, name in enumerate(table.column_names)
+        for at, name in enumerate(table.schema.names)
         if name.strip().lower() in wanted
     }
-
-
-def _named(lines: list[list[str]], names: list[str]) -> dict[str, list[Any]]:
-    usable = [line for line in lines if len(line) >= len(names)]
-    return {name: [line[at] for line in usable] for at, name in enumerate(names)}
 
 
 def _add(rows: EventRows, table: dict[str, list[Any]], file: Path) -> None:
