@@ -21,17 +21,19 @@ from elbowroom.launch.launcher import Launch
 
 AGENT = """#!/bin/sh
 # Called as ssh is: options, a host, a command line.
-while [ "${{1#-}}" != "$1" ]; do shift; done
+while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done
 case $1 in
 {cases}
 esac
 shift
-if test -n "$group"; then echo $$ > "$group/cgroup.procs"; fi
+if test -n "$group"; then echo $$ > "/proc/{outside}/root$group/cgroup.procs" || exit 1; fi
 exec ip netns exec "$space" unshare --uts {clocks} sh -c "hostname $name; $*"
 """
 
 
-CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
+GROUPS = Path("/sys/fs/cgroup")
+PERIOD = 200_000
+"""us in which a limit of processor time is counted."""
 
 
 class NoHostsError(Exception):
@@ -46,7 +48,7 @@ class LinkedHosts:
         self._called = called or {}
         self.addresses = {name: f"10.231.7.{place}" for place, name in enumerate(names, start=1)}
         self._hub = f"elbow{os.getpid()}hub"
-        self._agent = folder / "agent"
+        self._agent = folder / "ssh"
         self._groups: dict[str, Path] = {}
 
     def build(self, *, clocks_apart: bool = False) -> None:
@@ -78,19 +80,26 @@ class LinkedHosts:
             f"group={self._groups.get(name, '')} ;;"
             for name in self.names
         ]
-        self._agent.write_text(AGENT.format(cases="\n".join(cases), clocks=self._clocks), encoding="ascii")
+        # The first host, on which the script runs, has a /sys of its own without control groups.
+        text = AGENT.format(cases="\n".join(cases), clocks=self._clocks, outside=os.getpid())
+        self._agent.write_text(text, encoding="ascii")
         self._agent.chmod(0o755)
 
     def throttle(self, name: str, share: float) -> None:
         """What is started on a host from now on gets at most this share of a core, by its control group;
         NoHostsError where there is none.
         """
-        group = CPU_GROUPS / self._space(name)
+        first_version = (GROUPS / "cpu").is_dir()
+        group = (GROUPS / "cpu" if first_version else GROUPS) / self._space(name)
+        quota = max(1000, round(PERIOD * share))
         try:
             group.mkdir()
             self._groups[name] = group
-            (group / "cpu.cfs_period_us").write_text("200000")
-            (group / "cpu.cfs_quota_us").write_text(f"{max(1000, round(200000 * share))}")
+            if first_version:
+                (group / "cpu.cfs_period_us").write_text(f"{PERIOD}")
+                (group / "cpu.cfs_quota_us").write_text(f"{quota}")
+            else:
+                (group / "cpu.max").write_text(f"{quota} {PERIOD}")
         except OSError as error:
             raise NoHostsError(f"no group with a limit of processor time here: {error}") from error
         self._write_agent()
@@ -137,6 +146,7 @@ class LinkedHosts:
         command = [*enter, "sh", "-c", f'hostname {first} && exec "$@"', "sh", *launch.command]
         agent = {name: str(self._agent) for name in ("PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent")}
         env = {**agent, "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"}
+        env["PATH"] = f"{self._agent.parent}:{os.environ['PATH']}"  # `--launcher ssh` takes it, too
         return msgspec.structs.replace(launch, command=tuple(command), env={**launch.env, **env})
 
     def _space(self, name: str) -> str:

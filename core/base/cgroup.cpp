@@ -105,10 +105,22 @@ void tighten_quota(Cgroup& group, const std::string& folder, std::optional<doubl
   }
 }
 
+// The number of a process' parent in /proc/PID/status; "" where it is not there.
+std::string parent_of(const std::string& status) {
+  std::istringstream words(status);
+  for (std::string word; words >> word;) {
+    if (word == "PPid:") {
+      words >> word;
+      return word;
+    }
+  }
+  return "";
+}
+
 // Where a controller of version 1 is mounted: alone, or together with others under a joint name.
-std::string mount_v1(const SystemRoots& roots, const std::string& controller) {
+std::string mount_v1(const std::string& mounts, const std::string& controller) {
   std::error_code error;
-  const std::string base = roots.sys + "/fs/cgroup/";
+  const std::string base = mounts + "/";
   if (std::filesystem::is_directory(base + controller, error)) {
     return base + controller;
   }
@@ -121,6 +133,25 @@ std::string mount_v1(const SystemRoots& roots, const std::string& controller) {
     }
   }
   return {};
+}
+
+// Where control groups are mounted, "" where nothing shows it. A process in a mount namespace with a /sys of its own
+// (`ip netns exec`, some containers) has none there; one that started it may have, and names the groups in the same
+// way if both are in one cgroup namespace.
+std::string mounts_of(const SystemRoots& roots) {
+  const std::string own = roots.sys + "/fs/cgroup";
+  const std::string space = link_name(roots.proc + "/self/ns/cgroup");
+  std::string process = roots.proc + "/self";
+  std::string mounts = own;
+  while (list_directory(mounts).empty()) {
+    const std::string parent = parent_of(read_text(process + "/status").value_or(""));
+    if (parent.empty() || parent == "0") {
+      return "";
+    }
+    process = roots.proc + "/" + parent;
+    mounts = link_name(process + "/ns/cgroup") == space ? process + "/root/sys/fs/cgroup" : own;
+  }
+  return mounts;
 }
 
 Cgroup read_v2(const std::string& mount, const std::string& path) {
@@ -142,12 +173,12 @@ Cgroup read_v2(const std::string& mount, const std::string& path) {
   return group;
 }
 
-Cgroup read_v1(const SystemRoots& roots, const std::map<std::string, std::string>& groups) {
+Cgroup read_v1(const std::string& mounts, const std::map<std::string, std::string>& groups) {
   Cgroup group;
   group.version = 1;
   group.path = groups.contains("memory") ? groups.at("memory") : "";
   const auto folders_of = [&](const std::string& controller) {
-    const auto mount = groups.contains(controller) ? mount_v1(roots, controller) : std::string();
+    const auto mount = groups.contains(controller) ? mount_v1(mounts, controller) : std::string();
     return mount.empty() ? std::vector<std::string>() : folders(mount, groups.at(controller));
   };
   for (const auto& folder : folders_of("cpu")) {
@@ -174,16 +205,16 @@ Cgroup read_v1(const SystemRoots& roots, const std::map<std::string, std::string
 Cgroup read_cgroup(const SystemRoots& roots) {
   const auto text = read_text(roots.proc + "/self/cgroup");
   const auto groups = groups_of(text.value_or(""));
+  const auto mounts = mounts_of(roots);
   std::error_code error;
-  const auto unified = roots.sys + "/fs/cgroup";
-  if (groups.contains("memory") || groups.contains("cpu")) {
-    return read_v1(roots, groups);
+  if (!mounts.empty() && (groups.contains("memory") || groups.contains("cpu"))) {
+    return read_v1(mounts, groups);
   }
-  if (groups.contains("") && std::filesystem::exists(unified + "/cgroup.controllers", error)) {
-    return read_v2(unified, groups.at(""));
+  if (groups.contains("") && std::filesystem::exists(mounts + "/cgroup.controllers", error)) {
+    return read_v2(mounts, groups.at(""));
   }
   Cgroup group;
-  group.unknown = text ? "no control group of this process is mounted below " + unified
+  group.unknown = text ? "no control group of this process is mounted below " + roots.sys + "/fs/cgroup"
                        : roots.proc + "/self/cgroup cannot be read";
   return group;
 }

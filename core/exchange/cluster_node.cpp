@@ -254,7 +254,7 @@ ClusterNode::Computed ClusterNode::compute(const char* kernel, std::size_t bytes
 ClusterNode::Taken ClusterNode::taken() const {
   const Cgroup group = read_cgroup();
   const auto steal = parse_steal(read_text("/proc/stat").value_or(""), static_cast<double>(sysconf(_SC_CLK_TCK)));
-  Taken taken{now_ns(), std::nullopt, group.periods, group.throttled_periods};
+  Taken taken{now_ns(), std::nullopt, !group.unknown.empty(), group.periods, group.throttled_periods};
   for (const int unit : units_) {
     if (const auto it = steal.find(unit); it != steal.end()) {
       taken.steal = taken.steal.value_or(0) + it->second;
@@ -306,9 +306,11 @@ json ClusterNode::alone(double seconds) {
   const double rate = message_rate(seconds);
   const Taken before = std::exchange(taken_, taken());
   const std::uint64_t periods = taken_.periods - before.periods;
-  const double throttled =
-      periods == 0 ? 0 : static_cast<double>(taken_.throttled - before.throttled) / static_cast<double>(periods);
   const double nothing = std::numeric_limits<double>::quiet_NaN();
+  const double throttled =
+      taken_.group_unknown ? nothing
+      : periods == 0       ? 0
+                           : static_cast<double>(taken_.throttled - before.throttled) / static_cast<double>(periods);
   const double ran = (memory.running + core.running + cache.running) / (memory.wanted + core.wanted + cache.wanted);
   const double waiting = throttled > 0 ? nothing : std::max(0.0, 1 - ran);  // else the limit is why they wait
   const double elapsed = static_cast<double>(taken_.time - before.time) * 1e-9;

@@ -39,7 +39,8 @@ class ClusterNode {
   struct Taken {
     std::int64_t time = 0;        // ns
     std::optional<double> steal;  // s, of all processing units of the allowed cores
-    std::uint64_t periods = 0;    // as of Cgroup
+    bool group_unknown = false;
+    std::uint64_t periods = 0;  // as of Cgroup
     std::uint64_t throttled = 0;
   };
   std::vector<CachedWorker*> workers(const char* kernel, std::size_t bytes);

@@ -62,6 +62,39 @@ TEST_CASE("a path outside the mount, as in containers, means the mount itself") 
   CHECK(read_cgroup(tree.roots()).cpus == doctest::Approx(2.0));
 }
 
+TEST_CASE("a process whose /sys has no groups reads them where one that started it sees them") {
+  FakeTree tree;
+  tree.add("proc/self/cgroup", "1:cpu:/host\n0::/")
+      .add("proc/self/status", "Name:\tprobe\nPPid:\t12")
+      .link("proc/self/ns/cgroup", "cgroup:[1]")
+      .add("proc/12/status", "Name:\tip\nPPid:\t7")
+      .link("proc/12/ns/cgroup", "cgroup:[1]")
+      .add("proc/7/status", "Name:\tsshd\nPPid:\t1")
+      .link("proc/7/ns/cgroup", "cgroup:[1]")
+      .add("proc/7/root/sys/fs/cgroup/cpu/host/cpu.cfs_quota_us", "2000")
+      .add("proc/7/root/sys/fs/cgroup/cpu/host/cpu.cfs_period_us", "200000")
+      .add("proc/7/root/sys/fs/cgroup/cpu/host/cpu.stat", "nr_periods 50\nnr_throttled 49\nthrottled_time 9");
+  const auto group = read_cgroup(tree.roots());
+  CHECK(group.unknown.empty());
+  CHECK(group.cpus == doctest::Approx(0.01));
+  CHECK(group.periods == 50);
+  CHECK(group.throttled_periods == 49);
+}
+
+TEST_CASE("groups of another cgroup namespace are not taken for those of this process") {
+  FakeTree tree;
+  tree.add("proc/self/cgroup", "1:cpu:/")
+      .add("proc/self/status", "PPid:\t12")
+      .link("proc/self/ns/cgroup", "cgroup:[2]")
+      .add("proc/12/status", "PPid:\t0")
+      .link("proc/12/ns/cgroup", "cgroup:[1]")
+      .add("proc/12/root/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "2000")
+      .add("proc/12/root/sys/fs/cgroup/cpu/cpu.cfs_period_us", "200000");
+  const auto group = read_cgroup(tree.roots());
+  CHECK_FALSE(group.cpus.has_value());
+  CHECK(group.unknown.find("is mounted") != std::string::npos);
+}
+
 TEST_CASE("without control groups the limits are unknown, with the reason") {
   FakeTree tree;
   CHECK(read_cgroup(tree.roots()).unknown.find("self/cgroup") != std::string::npos);

@@ -49,9 +49,11 @@ def few_hosts(tmp_path: Path) -> Iterator[LinkedHosts]:
         yield made
 
 
-def accepted(hosts: LinkedHosts, folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
+def accepted(
+    hosts: LinkedHosts, folder: Path, *words: str, budget: str = BUDGET
+) -> tuple[int, dict[str, Any], str]:
     """Exit code, document and what was said."""
-    process = start_accept(hosts, folder, ["--budget", BUDGET, *words])
+    process = start_accept(hosts, folder, ["--budget", budget, *words])
     out, said = process.communicate(timeout=900)
     return process.returncode, json.loads(out) if out.strip() else {}, said
 
@@ -79,6 +81,23 @@ def test_a_link_of_half_the_rate_is_found_and_explained(hosts: LinkedHosts, tmp_
     first = [line for line in journal(tmp_path / "run") if line.get("stage") in ("first", "whole")]
     # All that a node sends to rank 0 in the first examination.
     assert sum(line["bytes"] for line in first) / (HOSTS - 1) < 2000
+
+
+@takes_minutes
+@pytest.mark.alone
+def test_a_host_that_its_control_group_stops_is_found_where_ssh_starts_the_probes(
+    few_hosts: LinkedHosts, tmp_path: Path
+) -> None:
+    try:
+        few_hosts.throttle("n3", 0.1)
+    except NoHostsError as error:
+        pytest.skip(str(error))
+    code, document, said = accepted(few_hosts, tmp_path, "--launcher", "ssh", budget="2s")
+    assert code == 4, said
+    [one] = document["suspects"]
+    assert (one["name"], one["quantity"], one["cause"]) == ("n3", "throttled", "limit")
+    assert "it allows 0.1 cores' worth of time" in one["evidence"]
+    assert "n/a: messages between nodes: the launcher starts no MPI job of several nodes" in document["notes"]
 
 
 @takes_minutes

@@ -96,7 +96,8 @@ def name_cause(
     """
     for name, (cause, text) in TAKEN.items():
         if name in shown:
-            return _named(cause, name, text, losses, shown)
+            limit = f"; it allows {facts['cgroup'][0]}" if cause == "limit" and "cgroup" in facts else ""
+            return _named(cause, name, text + limit, losses, shown)
     for fact, (cause, signs) in FACTS.items():
         quantity = next((name for name in signs if name in shown), None)
         if fact in facts and quantity is not None and not ("slow-moments" in shown and cause != "governor"):

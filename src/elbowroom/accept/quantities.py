@@ -76,6 +76,7 @@ QUANTITIES = {
             more_is_better=False,
             additive=True,
             needs_cores=False,
+            absent="no control group can be read",
         ),
         SiteQuantity(
             name="steal",
