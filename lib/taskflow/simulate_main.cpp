@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bounds.hpp"
 #include "broadcast/flow_transport.hpp"
 #include "broadcast/ways.hpp"
 #include "factorization.hpp"
@@ -27,15 +28,17 @@ using namespace elbowroom::taskflow;
 
 struct Options {
   Problem problem;
-  std::size_t tile = 0;    // bytes
-  std::size_t factor = 0;  // bytes of a T
-  std::size_t workers = 1;
-  std::vector<double> times;  // s, by step
-  broadcast::Network network;
+  Costs costs;
+  bool bounds = false;
   std::string tree = "binomial";
   std::size_t segment = 0;  // bytes
   Settings flow;
 };
+
+broadcast::Way way_of(const Options& options) {
+  return options.flow.broadcasts ? broadcast::parse_way(options.tree, options.segment)
+                                 : broadcast::Way{{}, options.segment, false};
+}
 
 struct Outcome {
   double seconds = 0;
@@ -67,7 +70,7 @@ class SimulatedProcess : public Process {
         network_(network),
         rank_(transport.rank()),
         options_(options),
-        free_(options.workers) {}
+        free_(options.costs.workers) {}
 
   void run(Task& task) override { ready_.emplace(task.priority, -static_cast<std::int64_t>(++count_), &task); }
 
@@ -90,7 +93,7 @@ class SimulatedProcess : public Process {
     for (; free_ > 0 && !ready_.empty(); --free_) {
       Task* const task = std::get<Task*>(ready_.top());
       ready_.pop();
-      const double seconds = options_.times[static_cast<std::size_t>(task->argument.front())];
+      const double seconds = options_.costs.times[static_cast<std::size_t>(task->argument.front())];
       running_.emplace(-(network_.now() + seconds), task);
       network_.wake(network_.now() + seconds, rank_);
       busy_ += seconds;
@@ -116,10 +119,9 @@ class Simulation {
  public:
   explicit Simulation(const Options& options)
       : options_(options),
-        memory_(std::max(options.tile, options.factor)),
-        network_(options.network, options.problem.grid.size()) {
-    const broadcast::Way way = options.flow.broadcasts ? broadcast::parse_way(options.tree, options.segment)
-                                                       : broadcast::Way{{}, options.segment, false};
+        memory_(std::max(options.costs.tile, options.costs.factor)),
+        network_(options.costs.network, options.problem.grid.size()) {
+    const broadcast::Way way = way_of(options);
     const Problem& problem = options.problem;
     for (Data data = 0; data < problem.data(); ++data) owners_.push_back(problem.owner(data));
     holders_.resize(owners_.size());
@@ -127,7 +129,7 @@ class Simulation {
       auto& transport = transports_.emplace_back(std::make_unique<broadcast::FlowTransport>(network_, rank));
       processes_.push_back(std::make_unique<SimulatedProcess>(network_, *transport, options, way, memory_));
       for (Data data = 0; data < problem.data(); ++data) {
-        const std::size_t size = problem.is_factor(data) ? options.factor : options.tile;
+        const std::size_t size = problem.is_factor(data) ? options.costs.factor : options.costs.tile;
         processes_.back()->graph().add(memory_.start(), size, owners_[data]);
       }
     }
@@ -187,10 +189,17 @@ class Simulation {
   std::vector<int> concerned_;
 };
 
+nlohmann::json bound(Options& options) {
+  if (options.segment != 0) throw std::invalid_argument("--segment: bounds are those of messages without segments");
+  if (options.flow.broadcasts) options.costs.tree = way_of(options).tree;
+  const Bounds bounds = find_bounds(options.problem, options.costs);
+  return {{"work", bounds.work}, {"links", bounds.links}, {"path", bounds.path}};
+}
+
 nlohmann::json simulate(const Options& options) {
   const Outcome outcome = Simulation(options).run();
   const double capacity =
-      outcome.seconds * static_cast<double>(options.workers) * static_cast<double>(options.problem.grid.size());
+      outcome.seconds * static_cast<double>(options.costs.workers) * static_cast<double>(options.problem.grid.size());
   return {{"seconds", outcome.seconds},
           {"busy", outcome.busy / capacity},
           {"tasks", outcome.counters.tasks},
@@ -207,16 +216,17 @@ void add_options(CLI::App& app, Options& options, std::string& task) {
   app.add_option("--columns", options.problem.columns)->required();
   app.add_option("--grid-rows", options.problem.grid.rows)->required();
   app.add_option("--grid-columns", options.problem.grid.columns)->required();
-  app.add_option("--tile", options.tile)->required();
-  app.add_option("--factor", options.factor);
-  app.add_option("--workers", options.workers)->required();
-  app.add_option("--times", options.times)->required()->delimiter(',')->expected(kSteps);
-  app.add_option("--bandwidth", options.network.bandwidth)->required();
-  app.add_option("--latency", options.network.latency)->required();
-  app.add_option("--overhead", options.network.overhead)->required();
-  app.add_option("--sharing", options.network.sharing)->check(CLI::PositiveNumber);
+  app.add_option("--tile", options.costs.tile)->required();
+  app.add_option("--factor", options.costs.factor);
+  app.add_option("--workers", options.costs.workers)->required();
+  app.add_option("--times", options.costs.times)->required()->delimiter(',')->expected(kSteps);
+  app.add_option("--bandwidth", options.costs.network.bandwidth)->required();
+  app.add_option("--latency", options.costs.network.latency)->required();
+  app.add_option("--overhead", options.costs.network.overhead)->required();
+  app.add_option("--sharing", options.costs.network.sharing)->check(CLI::PositiveNumber);
   app.add_option("--tree", options.tree);
   app.add_option("--segment", options.segment);
+  app.add_flag("--bounds", options.bounds, "the least times of workers, links and chains only");
   app.add_flag("!--no-broadcasts", options.flow.broadcasts);
   app.add_flag("!--no-priorities", options.problem.priorities);
   app.add_flag("!--wait-released", options.flow.early);
@@ -232,7 +242,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   options.problem.factorization = task == "qr" ? Factorization::kQr : Factorization::kCholesky;
   try {
-    std::cout << simulate(options).dump() << '\n';
+    std::cout << (options.bounds ? bound(options) : simulate(options)).dump() << '\n';
     return 0;
   } catch (const std::exception& error) {
     std::cout << nlohmann::json{{"error", error.what()}}.dump() << '\n';

@@ -125,6 +125,16 @@ class SimulatedFactorization(msgspec.Struct, frozen=True, kw_only=True):
     most_recipients: int
 
 
+class FactorizationBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds that a factorization needs at least: the workers of the busiest process (`work`), the busiest
+    link (`links`), and the longest chain of tasks and messages (`path`), each as if the others cost nothing.
+    """
+
+    work: float
+    links: float
+    path: float
+
+
 STEP_TIMES_FORMAT = DocumentFormat(
     kind=KernelTimes,
     schema="elbowroom/step-times",

@@ -18,6 +18,7 @@ from elbowroom.broadcast.factorizations import (
     ELEMENT,
     INNER_BLOCK,
     STEPS,
+    FactorizationBounds,
     FactorizationRequest,
     KernelTimes,
     SimulatedFactorization,
@@ -242,6 +243,18 @@ def simulate_factorization(request: FactorizationRequest) -> SimulatedFactorizat
     return _answer_of(
         [str(build.taskflow_simulator()), *_factorization_words(request)],
         SimulatedFactorization,
+        name="taskflow-simulator",
+        subject="the simulator of task graphs",
+        patience=FACTORIZATION_PATIENCE_S,
+        late="try again with fewer tiles",
+    )
+
+
+def bound_factorization(request: FactorizationRequest) -> FactorizationBounds:
+    """What it needs at least, by its task graph alone: without segments. MachineError as above."""
+    return _answer_of(
+        [str(build.taskflow_simulator()), *_factorization_words(request), "--bounds"],
+        FactorizationBounds,
         name="taskflow-simulator",
         subject="the simulator of task graphs",
         patience=FACTORIZATION_PATIENCE_S,

@@ -20,6 +20,7 @@ from elbowroom.broadcast.factorizations import (
 )
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import build
+from elbowroom.launch.executables import bound_factorization
 
 TIMES = KernelTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-3))
 NETWORK = {"workers": 4, "bandwidth": 6e9, "latency": 2e-6, "times": TIMES}
@@ -49,6 +50,24 @@ def test_cholesky_on_a_grid_sends_each_tile_to_its_row_and_column_of_processes()
     tiles = 24 * 25 // 2
     assert (found.data, found.most_recipients) == (tiles - 1, 3 + 4 - 2)
     assert found.complete == found.broadcasts
+
+
+@pytest.mark.usefixtures("simulator")
+@pytest.mark.parametrize("tree", ["none", "binomial", "binary"])
+@pytest.mark.parametrize("task", ["cholesky", "qr"])
+def test_no_simulation_is_faster_than_its_workers_its_links_or_its_longest_chain(
+    task: str, tree: str
+) -> None:
+    for bandwidth in (5e8, 6e9):
+        bounds = bound_factorization(asked(task, tree=tree, bandwidth=bandwidth))
+        seconds = simulated(task, tree=tree, bandwidth=bandwidth).seconds
+        assert 0 < max(bounds.work, bounds.links, bounds.path) <= seconds * (1 + 1e-9)
+
+
+@pytest.mark.usefixtures("simulator")
+def test_bounds_of_segments_are_refused() -> None:
+    with pytest.raises(ElbowroomError, match="without segments"):
+        bound_factorization(asked(segment=65536))
 
 
 @pytest.mark.usefixtures("simulator")
