@@ -286,7 +286,7 @@ def nsight(made: Made, path: Path, *, renamed: bool = False) -> None:
         base.execute(
             "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, contextId INT,"
             " streamId INT, correlationId INT, globalPid INT, demangledName INT, shortName INT,"
-            " gridX INT, gridY INT, gridZ INT)"
+            " gridX INT, gridY INT, gridZ INT, blockX INT, blockY INT, blockZ INT)"
         )
         names: dict[str, int] = {}
 
@@ -295,10 +295,10 @@ def nsight(made: Made, path: Path, *, renamed: bool = False) -> None:
             name = names.setdefault("hidden_kernel_17" if comm and renamed else span.name, len(names) + 1)
             begin = round(span.start * 1000)
             return (begin, begin + round(span.duration * 1000), span.rank, 1, span.stream, span.correlation,
-                    span.rank << 24, name, name, len(span.name), 1, 1)  # fmt: skip
+                    span.rank << 24, name, name, len(span.name), 1, 1, 128, 1, 1)  # fmt: skip
 
         base.executemany(
-            f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({','.join('?' * 12)})", map(row, made.spans)
+            f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({','.join('?' * 15)})", map(row, made.spans)
         )
         base.execute(
             "CREATE TABLE NVTX_EVENTS"

@@ -52,7 +52,7 @@ std::int64_t whole_number(dom::element value) {
 
 // What is read of `args`.
 struct Arguments {
-  Value stream, grid, dims, name, labels, sort_index;
+  Value stream, grid, block, shared, dims, name, labels, sort_index;
   bool device = false;
   bool collective = false;
   bool given = false;
@@ -70,6 +70,11 @@ Arguments arguments_of(dom::object object) {
           found.grid = value;
         } else if (is(key, "name")) {
           found.name = value;
+        }
+        break;
+      case 5:
+        if (is(key, "block")) {
+          found.block = value;
         }
         break;
       case 6:
@@ -93,6 +98,11 @@ Arguments arguments_of(dom::object object) {
           found.correlation = whole_number(value);
         } else if (is(key, "External id")) {
           found.external = whole_number(value);
+        }
+        break;
+      case 13:
+        if (is(key, "shared memory")) {
+          found.shared = value;
         }
         break;
       case 15:
@@ -485,13 +495,15 @@ RawEvent Reader::event(dom::object object) {
     step = {};
   }
   merged_ = merged_ || !step.empty();
-  keyed(step.empty() ? name : Value{}, category, process, arguments.dims, arguments.grid) += step;
+  keyed(step.empty() ? name : Value{}, category, process, arguments.dims, arguments.grid, arguments.block,
+        arguments.shared) += step;
   key_ += arguments.device ? 'd' : '-';
   key_ += arguments.collective ? 'c' : '-';
   event.kind = classes_.number(key_, [&] {
     return list({step.empty() ? text_of(name, "\"\"") : in_quotes(std::string(step) + "0"), text_of(category, "\"\""),
                  arguments.device ? "true" : "false", arguments.collective ? "true" : "false", text_of(process, "0"),
-                 in_quotes(text_of(arguments.dims, "")), in_quotes(text_of(arguments.grid, ""))});
+                 in_quotes(text_of(arguments.dims, "")), in_quotes(text_of(arguments.grid, "")),
+                 in_quotes(text_of(arguments.block, "")), in_quotes(text_of(arguments.shared, ""))});
   });
   return event;
 }

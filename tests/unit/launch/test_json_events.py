@@ -57,8 +57,8 @@ ARGUMENTS = st.fixed_dictionaries(
     optional={
         "stream": st.integers(0, 3), "device": st.integers(-1, 2),
         "correlation": VALUES, "External id": VALUES,
-        "grid": st.lists(st.integers(1, 9), max_size=3),
-        "Input Dims": st.lists(st.integers(1, 9), max_size=3),
+        "grid": st.lists(st.integers(1, 9), max_size=3), "block": st.lists(st.integers(1, 9), max_size=3),
+        "shared memory": st.integers(0, 99), "Input Dims": st.lists(st.integers(1, 9), max_size=3),
         "Collective name": st.sampled_from([None, "allreduce"]), "name": st.sampled_from(["GPU 0", "python"]),
         "labels": st.just("GPU 1"), "sort_index": st.integers(0, 6_000_000), "other": VALUES,
     },
@@ -72,6 +72,25 @@ EVENTS = st.fixed_dictionaries(
         "ts": TIMES, "dur": TIMES, "args": ARGUMENTS,
     },
 )  # fmt: skip
+
+
+def test_kernels_of_one_grid_with_other_blocks_or_shared_memory_are_other_classes(tmp_path):
+    launches = [([128, 1, 1], 0), ([256, 1, 1], 0), ([256, 1, 1], 512)]
+    events = [
+        {
+            "ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 10 * number, "dur": 5,
+            "args": {"device": 0, "stream": 7, "grid": [4, 1, 1], "block": block, "shared memory": shared},
+        }
+        for number, (block, shared) in enumerate(launches)
+    ]  # fmt: skip
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    assert check_same(path)
+    assert [one.detail for one in read_json(path).classes] == [
+        "grid 4x1x1, block 128",
+        "grid 4x1x1, block 256",
+        "grid 4x1x1, block 256, 512 B shared",
+    ]
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])

@@ -16,7 +16,17 @@ from elbowroom.errors import UsageError
 from elbowroom.trace.overlap import names
 from elbowroom.trace.overlap.accelerators import ASYNCHRONOUS, OPERATIONS, ProcessFacts, backends_of, of_host
 from elbowroom.trace.overlap.categories import ANNOTATION, STEP, on_device
-from elbowroom.trace.overlap.events import EventClass, Events, FastReader, Flags, Floats, Ints, Lane, Small
+from elbowroom.trace.overlap.events import (
+    EventClass,
+    Events,
+    FastReader,
+    Flags,
+    Floats,
+    Ints,
+    Lane,
+    Small,
+    launch_detail,
+)
 from elbowroom.trace.overlap.json_events import (
     NO_ARGUMENTS,
     EventArguments,
@@ -153,7 +163,9 @@ class EventTable:
             if group is False:
                 key = event.name, category, bytes(more.dims) if category == "cpu_op" else b"", False, False
             else:
-                detail, on = (bytes(more.grid), True) if group else (b"", (event.pid,))
+                detail, on = (
+                    (_launch(more.grid, more.block, more.shared), True) if group else (b"", (event.pid,))
+                )
                 key = event.name, category, detail, more.collective is not None, on
                 if more.stream is not None:
                     row = more.stream
@@ -215,7 +227,7 @@ class EventTable:
 
     def _class_key(self, raw: list[Any]) -> tuple[tuple[Any, ...], int]:
         """The key of a class as `_keys` makes it, and which of _GROUPS its lanes are of."""
-        name, category, device, collective, process, dims, grid = raw
+        name, category, device, collective, process, dims, *launch = raw
         name, category = _hashable(name), _hashable(category)
         group = self.groups[category]
         if group is None and device:
@@ -228,7 +240,7 @@ class EventTable:
                 False,
                 False,
             ), _GROUPS.index(group)
-        detail, on = (grid.encode(), True) if group else (b"", (_hashable(process),))
+        detail, on = (_launch(*map(str.encode, launch)), True) if group else (b"", (_hashable(process),))
         return (name, category, detail, collective, on), _GROUPS.index(group)
 
     def events(self, path: Path, about: dict[str, Any], doubt: str, remark: str) -> Events:
@@ -435,12 +447,18 @@ def _event_class(key: tuple[Any, ...], *, device: bool) -> EventClass:
     name, category, detail, collective, _ = key
     text = detail.decode("utf-8", "replace").strip()
     if text and device:
-        text = "grid " + "x".join(re.findall(r"-?\d+", text))
+        grid, block, shared = (re.findall(r"-?\d+", one) for one in text.split("\0", 2))
+        text = launch_detail(grid, block, int(shared[0]) if shared else 0)
     stated = str(category) or ("device" if device else "")
     return EventClass(
         name=str(name), category=STEP if not device and STEPS.match(str(name)) else stated,
         detail=re.sub(r"\s*([][,])\s*", r"\1", text).replace(",", ", "), collective=collective,
     )  # fmt: skip
+
+
+def _launch(*texts: bytes) -> bytes:
+    """How a kernel was launched, as the file says it; nothing where it does not."""
+    return b"\0".join(texts) if texts[0] else b""
 
 
 def _has_numbers(event: JsonEvent) -> bool:

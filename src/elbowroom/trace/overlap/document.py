@@ -55,7 +55,7 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComputationClass(Matched, frozen=True, kw_only=True):
-    """A class of computation (name; grid or shape as `detail`) beside a kind of communication; None: beside
+    """A class of computation (name; launch or shape as `detail`) beside a kind of communication; None: beside
     none. `operation`: what that is, such as all-reduce or copy, and the `channels` that it holds (None: not
     recorded). `median_s`: of an instance alone, None if there is none.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,8 +25,20 @@ NONE = -1
 """In a column of numbers: not recorded."""
 
 
+def launch_detail(grid: Sequence[object], block: Sequence[object], shared: int) -> str:
+    """The detail of a kernel: its grid, its block without sizes of 1 at the end, and its shared memory in
+    bytes if it has any. Kernels of one name and grid may differ in the others.
+    """
+    sizes = [str(one) for one in block]
+    while len(sizes) > 1 and sizes[-1] == "1":
+        sizes.pop()
+    text = "grid " + "x".join(map(str, grid))
+    text += f", block {'x'.join(sizes)}" if sizes else ""
+    return text + (f", {shared} B shared" if shared > 0 else "")
+
+
 class EventClass(msgspec.Struct, frozen=True, kw_only=True):
-    """What events have in common: name, grid or shape (`detail`, may be empty), and the format's category.
+    """What events have in common: name, launch or shape (`detail`, may be empty), and the format's category.
 
     `collective`: the trace itself says that it is a collective operation.
     """

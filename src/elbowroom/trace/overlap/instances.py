@@ -28,10 +28,10 @@ class Instances:
     """Instances of one side in order of lane and time; columns of shape (instances,).
 
     `rank`; `step`, a number that all ranks share, and when the rank's next one begins (`until`); `kernel`,
-    the class (name, grid, shape); `place`, the same number for the same work in all steps and on all ranks;
-    `start`, `own` time without what is nested in it, the part of it that the other side covers (`shared`),
-    ns; `at_begin`: whether the other side is active at the start; `other`: its kind that covers most (NONE:
-    none). Instances outside of steps have place NONE.
+    the class (name and how it was launched, or shape); `place`, the same number for the same work in all
+    steps and on all ranks; `start`, `own` time without what is nested in it, the part of it that the other
+    side covers (`shared`), ns; `at_begin`: whether the other side is active at the start; `other`: its kind
+    that covers most (NONE: none). Instances outside of steps have place NONE.
     """
 
     rank: Ints

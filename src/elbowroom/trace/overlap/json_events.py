@@ -41,6 +41,8 @@ class EventArguments(msgspec.Struct, gc=False):
     external: Any = msgspec.field(name="External id", default=None)
     collective: Any = msgspec.field(name="Collective name", default=None)
     grid: msgspec.Raw = msgspec.Raw()
+    block: msgspec.Raw = msgspec.Raw()
+    shared: msgspec.Raw = msgspec.field(name="shared memory", default=msgspec.Raw())
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw())
     name: Any = None
 

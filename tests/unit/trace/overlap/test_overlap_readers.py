@@ -39,7 +39,7 @@ def rocprof(devices: int = 1) -> dict[str, object]:
             "dispatch_info": {
                 "agent_id": {"handle": 100 + device}, "queue_id": {"handle": 1 + (name == "nccl")},
                 "kernel_id": 1 + (name == "nccl"), "grid_size": {"x": 512, "y": 1, "z": 1},
-                "workgroup_size": {"x": 256, "y": 1, "z": 1},
+                "workgroup_size": {"x": 256, "y": 1, "z": 1}, "group_segment_size": 64,
             },
         }
         for device in range(devices)
@@ -63,7 +63,7 @@ def test_kernels_of_rocprofv3_are_read(tmp_path: Path, packed: bool) -> None:
     found = api.trace_overlap(path)
     assert found.format == "rocprof"
     is_of_spans(found)
-    assert found.classes[0].label == "gemm [grid 2x1x1]"
+    assert found.classes[0].label == "gemm [grid 2x1x1, block 256, 64 B shared]"
 
 
 def test_each_device_of_a_rocprofv3_process_is_a_rank(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
@@ -13,7 +14,7 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.event_rows import EventRows, RowLane, StoredRows
-from elbowroom.trace.overlap.events import NONE, EventClass
+from elbowroom.trace.overlap.events import NONE, EventClass, launch_detail
 from elbowroom.trace.overlap.tables import STEPS
 
 FORMAT = "nsight"
@@ -32,6 +33,11 @@ _PROCESS = 24
 
 
 _RANGE = ("start", "end", "globalTid", "textId")
+_SIZES = (
+    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+    *("staticSharedMemory", "dynamicSharedMemory"),
+)
+"""How a kernel was launched."""
 TABLES: dict[str, tuple[str, ...]] = {
     "StringIds": ("id", "value"),
     "TARGET_INFO_GPU": ("smCount",),
@@ -39,12 +45,16 @@ TABLES: dict[str, tuple[str, ...]] = {
     _CALLS: ("start", "end", "globalTid", "correlationId"),
     _KERNELS: (
         *("start", "end", *_ON_DEVICE, "demangledName", "shortName", "mangledName"),
-        *("gridX", "gridY", "gridZ"),
+        *_SIZES,
     ),
     **dict.fromkeys((_COPIES, _SETS), ("start", "end", *_ON_DEVICE, "copyKind")),
     **dict.fromkeys(_MPI, _RANGE),
 }
 """The tables of an export that are read, and their columns."""
+
+
+_DAMAGE = (sqlite3.Error, UnicodeDecodeError)
+"""Of a database; the latter where Python cannot decode what SQLite says of it."""
 
 
 def is_of(start: bytes) -> bool:
@@ -59,7 +69,7 @@ def read(path: Path, store: IO[bytes]) -> StoredRows:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as base:
             return read_tables(base, path, store)
-    except sqlite3.Error as error:
+    except _DAMAGE as error:
         raise UsageError(
             f"cannot be read as SQLite ({error})", field="trace", value=str(path), hint="export it again"
         ) from error
@@ -84,7 +94,7 @@ def read_tables(
                 hint="export it again: nsys export --type sqlite, or --type parquetdir",
             )
         table.read(base, names)
-    except sqlite3.Error as error:
+    except _DAMAGE as error:
         if not len(table.rows):
             raise
         table.doubts.append(f"{path.name} is damaged ({error}): the events before that are analysed")
@@ -124,12 +134,9 @@ class _NsightTable:
     def _kernels(self, base: sqlite3.Connection) -> None:
         columns = _columns(base, _KERNELS)
         name = next((one for one in ("demangledName", "shortName", "mangledName") if one in columns), "NULL")
-        grid = [one if one in columns else "NULL" for one in ("gridX", "gridY", "gridZ")]
-        for rows in _blocks(base, _on_device(columns, _KERNELS, [name, *grid])):
-            kinds = []
-            for row in rows:
-                detail = "" if row[9] is None else f"grid {row[9]}x{row[10]}x{row[11]}"
-                kinds.append((self._text(row[8]), "kernel", detail))
+        sizes = [one if one in columns else "NULL" for one in _SIZES]
+        for rows in _blocks(base, _on_device(columns, _KERNELS, [name, *sizes])):
+            kinds = [(self._text(row[8]), "kernel", _launch(row[9:])) for row in rows]
             self._add(rows, kinds, _streams(rows), launches=True)
 
     def _memory(self, base: sqlite3.Connection, table: str, category: str) -> None:
@@ -282,6 +289,16 @@ def _on_device(columns: set[str], table: str, more: Sequence[str]) -> str:
 
 def _process(number: Any) -> int:
     return number >> _PROCESS if isinstance(number, int) else 0
+
+
+@cache
+def _launch(sizes: Sequence[Any]) -> str:
+    """The detail of a kernel by _SIZES, which may be NULL."""
+    grid, block = sizes[:3], sizes[3:6]
+    if grid[0] is None:
+        return ""
+    shared = sum(one for one in sizes[6:] if isinstance(one, int))
+    return launch_detail(grid, () if block[0] is None else block, shared)
 
 
 def _columns(base: sqlite3.Connection, table: str) -> set[str]:

@@ -11,7 +11,7 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.categories import LAUNCHED, STEP
 from elbowroom.trace.overlap.event_rows import EventRows, RowLane, StoredRows
-from elbowroom.trace.overlap.events import NONE, EventClass
+from elbowroom.trace.overlap.events import NONE, EventClass, launch_detail
 from elbowroom.trace.overlap.json_stream import JsonStream, json_stream
 from elbowroom.trace.overlap.tables import STEPS
 
@@ -44,6 +44,7 @@ class _Dispatch(msgspec.Struct, frozen=True):
     queue_id: _Handle = _Handle()
     grid_size: _Size = _Size()
     workgroup_size: _Size = _Size()
+    group_segment_size: int = 0
 
 
 class _DeviceRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,15 +143,19 @@ class _RocprofProcess:
         self._messages: dict[Any, str] | None = None
 
     def read(self, stream: JsonStream, rows: EventRows) -> None:
-        """All that it has."""
+        """All that it has. msgspec.DecodeError where it has no records."""
+        records = False
         for field in stream.members():
             if field in _FIELDS:
                 self.fields[field] = stream.value(_FIELDS[field])
             elif field == "buffer_records":
+                records = True
                 for table in stream.members():
                     self._read_table(stream, table, rows)
             else:
                 stream.skip()
+        if not records:
+            raise msgspec.DecodeError("a process has no buffer_records")
 
     def _read_table(self, stream: JsonStream, table: str, rows: EventRows) -> None:
         keys = {"kernel_dispatch": self._kernel, "memory_copy": self._copy}.get(table)
@@ -170,7 +175,7 @@ class _RocprofProcess:
         agent = launch.agent_id.handle
         self.used.add(agent)
         grid, group = launch.grid_size, launch.workgroup_size
-        sizes = grid.x, group.x, grid.y, group.y, grid.z, group.z
+        sizes = (grid.x, grid.y, grid.z), (group.x, group.y, group.z), launch.group_segment_size
         row = f"{launch.queue_id.handle}.{one.stream_id.handle}"
         return (self.number, "", launch.kernel_id, sizes), (self.number, row, agent, agent)
 
@@ -213,12 +218,10 @@ class _RocprofProcess:
     def class_of(self, table: str, kind: int | str, operation: Any, message: Any = None) -> EventClass:
         """Of the kernel `kind` with the sizes `operation`, or of an operation in a table of records."""
         if not table:
-            grid = "x".join(
-                str(-(-items // max(group, 1)))
-                for items, group in zip(operation[::2], operation[1::2], strict=True)
-            )
+            items, group, shared = operation
+            grid = [-(-one // max(of_group, 1)) for one, of_group in zip(items, group, strict=True)]
             name = self.names.get(int(kind)) or f"kernel {kind}"
-            return EventClass(name=name, category="kernel", detail=f"grid {grid}")
+            return EventClass(name=name, category="kernel", detail=launch_detail(grid, group, shared))
         name = self._operation(kind, operation)
         if table == "memory_copy":
             return EventClass(name=f"memcpy {name.removeprefix('MEMORY_COPY_')}".strip(), category="memcpy")
