@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -15,6 +16,7 @@ from elbowroom.diagnose.partners import Partners
 from elbowroom.diagnose.pop import PopFactors, interval_of, pop_factors, resampled
 from elbowroom.diagnose.scheduled import scheduled_of_rank
 from elbowroom.diagnose.surroundings import Surroundings
+from elbowroom.diagnose.uneven import RankWaits, are_crowded, uneven_waits
 from elbowroom.diagnose.waits import SHORT_NS
 from elbowroom.profile.matching import dense
 from elbowroom.profile.profile import Profile, clock_starts
@@ -176,6 +178,7 @@ class _Books:
         self.late: dict[tuple[int, int], float] = {}
         self.sites: dict[Site, Floats] = {}
         self.messages: list[MessageCosts] = []
+        self.waits: dict[int, RankWaits] = {}
 
     def read(self, rank: RankFile) -> None:
         """Keep what the other ranks need to know of this one."""
@@ -183,6 +186,11 @@ class _Books:
         self.partners.add(own)
         self.around.add(own, scheduled_of_rank(rank.samples, self.starts[rank.rank]))
         release(rank.kept)
+
+    @functools.cached_property
+    def crowded(self) -> bool:
+        """Of all ranks that were read."""
+        return are_crowded(self.around.scheduled)
 
     def _calls(self, rank: RankFile) -> RankCalls:
         return calls_of_rank(rank, self.starts[rank.rank], self.number)
@@ -195,10 +203,19 @@ class _Books:
         self._add_gaps(at, rank, ledger)
         pieces = pieces_of(ledger.calls.begin, ledger.calls.end, self.edges)
         self._add(at, ledger.of_calls, pieces)
-        self.uneven[:, at] = self._seconds(ledger.uneven, pieces)
+        self.waits[rank.rank] = ledger.for_others
+        if not self.crowded or at == len(self.profile.ranks) - 1:
+            self._settle_waits()
         self._add_sites(rank, ledger, pieces)
         self._add_late(rank.rank, ledger)
         self.messages.append(_messages(own, ledger, self.edges, MESSAGES // len(self.profile.ranks)))
+
+    def _settle_waits(self) -> None:
+        """Those of ranks since the last time: of all at once where they wait for cores; that takes memory."""
+        for rank, amount in uneven_waits(self.waits, self.around.scheduled).items():
+            pieces = pieces_of(self.waits[rank].begin, self.waits[rank].end, self.edges)
+            self.uneven[:, self.partners.ranks.index(rank)] = self._seconds(amount, pieces)
+        self.waits = {}
 
     def _add(self, at: int, parts: Parts, pieces: Pieces) -> None:
         for part, amount in parts.items():

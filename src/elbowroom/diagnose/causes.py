@@ -50,6 +50,8 @@ SHORTEST = 0.1
 """Seconds of steps below which no cause is named: start-up and other processes are most of that time."""
 PERSISTENT = 0.6
 """One rank is late if it causes this part of the waits; else who is late changes."""
+CROWDED = 0.15
+"""Share of a step that ranks wait for cores, from which on all messages are slow."""
 BUSY = 0.25
 """Cores' worth of other processes from which on a machine is busy: what the program waits for is a bound."""
 
@@ -415,8 +417,8 @@ def transport(evidence: StepEvidence) -> CauseFinding | None:
 
 
 def _is_crowded(evidence: StepEvidence) -> bool:
-    """Ranks wait for cores."""
-    return evidence.share(waits_for_cores(evidence)).value >= LEAST
+    """Ranks wait for cores so often that even the fastest tenth of like messages may have waited for one."""
+    return evidence.share(waits_for_cores(evidence)).value >= CROWDED
 
 
 def _slow_transport(evidence: StepEvidence) -> traffic.SlowTransport | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from elbowroom.diagnose.partners import Readiness
 from elbowroom.diagnose.scheduled import Scheduled, waits_for_core
 from elbowroom.diagnose.slowdown import SHORTEST_NS, first_decile, slowed
 from elbowroom.diagnose.surroundings import Surroundings
+from elbowroom.diagnose.uneven import RankWaits
 from elbowroom.diagnose.waits import SHORT_NS, Completed, WaitParts, completed_by_calls, wait_parts
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.matching import dense
@@ -37,8 +38,7 @@ Parts = dict[str, Ints]
 
 class Ledger(NamedTuple):
     """The calls of a rank and the gaps between them, with their parts. `gap_begin`, `gap_end`: before each
-    call and after the last one; `uneven`: ns of each call that the rank would wait for others if none of them
-    had to wait for a core.
+    call and after the last one; `for_others`: what the rank waits for others.
     """
 
     calls: CallTable
@@ -49,7 +49,7 @@ class Ledger(NamedTuple):
     completed: Completed
     waits: WaitParts
     collective: Bools
-    uneven: Ints
+    for_others: RankWaits
 
 
 def ledger_of_rank(
@@ -78,55 +78,34 @@ def ledger_of_rank(
         completed=completed,
         waits=waits,
         collective=collective,
-        uneven=_uneven(own, _waits_of(own, completed, waits, names), begin[:-1], around.scheduled),
+        for_others=_waits_of(own, completed, waits, names, begin[:-1]),
     )
 
 
-class _WaitsForRanks(NamedTuple):
-    """Waits for other ranks, N: in `call`, `waited` ns for `partner`, until `ready`."""
-
-    call: Ints
-    waited: Ints
-    partner: Ints
-    ready: Ints
-
-
-def _waits_of(own: RankCalls, completed: Completed, waits: WaitParts, names: Sequence[str]) -> _WaitsForRanks:
-    """Those in calls that completed operations, and in probes: these wait for what is received next."""
+def _waits_of(
+    own: RankCalls, completed: Completed, waits: WaitParts, names: Sequence[str], since: Ints
+) -> RankWaits:
+    """Those in calls that completed operations, and in probes: these wait for what is received next. `since`:
+    when the gap before each call begins, ns.
+    """
     calls = own.calls
     probes = np.flatnonzero(np.isin(calls.name, [at for at, name in enumerate(names) if name in _PROBES]))
     probes = probes[calls.end[probes] - calls.begin[probes] > SHORT_NS]
     following = np.searchsorted(completed.call, probes)
     probes, following = probes[following < len(completed.call)], following[following < len(completed.call)]
-    whole = _WaitsForRanks(
-        call=np.concatenate([completed.call, probes]),
-        waited=np.concatenate([waits.waited, calls.end[probes] - calls.begin[probes] - SHORT_NS]),
-        partner=np.concatenate([completed.partner, own.operations.peer[completed.critical[following]]]),
-        ready=np.concatenate([completed.ready, calls.end[probes]]),
-    )
-    return _WaitsForRanks(*(column[whole.waited > 0].astype(np.int64) for column in whole))
-
-
-def _uneven(own: RankCalls, waits: _WaitsForRanks, since: Ints, scheduled: Mapping[int, Scheduled]) -> Ints:
-    """ns of each call that its rank waits for another one's work: what both waited for a core since they last
-    computed makes the one come later, or the other. `since`: when the gap before each call begins, ns.
-    """
-    calls = own.calls
-    result = np.zeros(len(calls.begin), dtype=np.int64)
-    result[waits.call] = waits.waited
-    mine = scheduled.get(own.rank)
-    if mine is None:
-        return result
+    call = np.concatenate([completed.call, probes])
+    waited = np.concatenate([waits.waited, calls.end[probes] - calls.begin[probes] - SHORT_NS])
+    partner = np.concatenate([completed.partner, own.operations.peer[completed.critical[following]]])
+    ready = np.concatenate([completed.ready, calls.end[probes]])
+    some = np.flatnonzero(waited > 0)
+    if len(probes):
+        some = some[np.argsort(call[some], kind="stable")]
+    call = call[some]
     # Calls that follow each other closely are one place where ranks meet.
     computed = np.where(calls.begin - since >= SHORTEST_NS, np.arange(len(since)), 0)
-    met = since[np.maximum.accumulate(computed)]
-    for other in scheduled.keys() & np.unique(waits.partner).tolist():
-        theirs, some = scheduled[other], np.flatnonzero(waits.partner == other)
-        at, waited = waits.call[some], waits.waited[some]
-        later = theirs.waited_until(waits.ready[some]) - theirs.waited_until(met[at])
-        earlier = mine.waited_until(calls.begin[at]) - mine.waited_until(met[at])
-        result[at] = np.clip(waited - later + earlier, 0, waited)
-    return result
+    met = since[np.maximum.accumulate(computed)[call]]
+    columns = calls.begin[call], calls.end[call], met, waited[some], partner[some], ready[some]
+    return RankWaits(*(column.astype(np.int64) for column in columns))
 
 
 def _extra_of_calls(own: RankCalls, completed: Completed, waits: WaitParts) -> Ints:

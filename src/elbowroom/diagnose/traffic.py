@@ -159,9 +159,9 @@ class SlowMessages(NamedTuple):
     share: float
 
 
-USUAL_S, USUAL_RATE = 5e-6, 1e9
-"""A message inside a node takes 1 us and a copy at some GB/s on any machine of today: it is slow if it takes
-more than twice this time and bytes at this rate."""
+USUAL_S, USUAL_RATE = 5e-6, 2e9
+"""A message inside a node takes 1 us and copies at some GB/s on any machine of today: it is slow if it takes
+more than twice this time and its bytes at this rate."""
 
 
 SLICE_S = 1e-3
@@ -181,7 +181,7 @@ def slow_messages(profile: Profile, account: Account, *, crowded: bool) -> SlowM
     usual = USUAL_S + size / USUAL_RATE
     limit = eager_limit(profile) or SMALL
     whole = (size > limit) & (not crowded)
-    slow = (alone > 2 * usual) & (whole | (alone < SLICE_S))
+    slow = (alone > USUAL_S + usual) & (whole | (alone < SLICE_S))
     took = float(np.minimum(alone, messages.transfer[own]).sum())
     if 2 * slow.sum() < MANY or took <= 0:
         return None
@@ -217,7 +217,7 @@ def transport_by_rate(profile: Profile, account: Account) -> SlowTransport | Non
     if profile.nodes > 1 or 2 * min(len(small), large.sum()) < MANY:
         return None
     took, rate = float(np.median(small)), float(np.median(size[large] / alone[large]))
-    slow = 2 * USUAL_S < took < SLICE_S and rate < 2 * USUAL_RATE
+    slow = 2 * USUAL_S < took < SLICE_S and rate < USUAL_RATE
     return SlowTransport(took, rate) if slow else None
 
 
