@@ -251,6 +251,7 @@ def test_each_node_of_a_job_has_its_guard_and_its_receipt(
     assert [one["first_rank"] for one in (first, second)] == [0, 1]
     assert (first["ranks"], second["ranks"]) == (1, 1)
     assert (tmp_path / "r-rank1.json").exists()
+    assert [(one["host"], one["first_rank"]) for one in first["nodes"]] == [("node0", 0), ("node1", 1)]
 
 
 def test_a_program_without_mpi_runs_untouched(tmp_path: Path) -> None:

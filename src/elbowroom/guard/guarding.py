@@ -11,11 +11,12 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.guard.board import VARIABLE, board_path
 from elbowroom.guard.decision import BLOCK_SECONDS, THREADS_ARM, Decision
-from elbowroom.guard.experiment import Verdict
+from elbowroom.guard.experiment import NOTHING, Verdict
 from elbowroom.guard.keeper import keeping, restore_left_over
 from elbowroom.guard.lever import GuardedProgram, Lever
 from elbowroom.guard.levers import check_numbers, find_levers, threads
 from elbowroom.guard.node import guard_of_node
+from elbowroom.guard.prediction import NO_MODEL, MachineModel
 from elbowroom.guard.receipt import ArmEntry, LeverEntry, Receipt, WorstStep
 from elbowroom.guard.steering import OUTSIDE_BLOCK, MakeDecision, RunningLever, Steering, arm_of
 from elbowroom.guard.step_file import STEPS_VARIABLE
@@ -23,6 +24,7 @@ from elbowroom.guard.thread_search import ThreadSearch
 from elbowroom.launch import recorder
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.recorder import Adapter, RecordedCommand
+from elbowroom.stats.interval import Interval
 
 
 class GuardSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +43,8 @@ class GuardSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class GuardRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A guarded run: the `words` of the program, the levers that are named (None: those that are there),
-    whether it only observes, the share of time that experiments may cost, and an `earlier` receipt.
+    whether it only observes, the share of time that experiments may cost, an `earlier` receipt, and the model
+    by which gains are predicted.
     """
 
     words: tuple[str, ...]
@@ -50,6 +53,7 @@ class GuardRequest(msgspec.Struct, frozen=True, kw_only=True):
     budget: float = 0.005
     mpi: str | None = None
     earlier: Receipt | None = None
+    model: MachineModel = NO_MODEL
 
 
 def prepare(
@@ -109,7 +113,7 @@ def guard(request: GuardRequest, run: Callable[[RecordedCommand], int]) -> Recei
                 return _without_steps(request, run(prepared), (), acts_elsewhere=True)
             node.offer(path)
             with keeping(path.name.removeprefix("elbow-guard-")) as keeper:
-                steering = Steering(path, program, levers, keeper, _decider(request))
+                steering = Steering(path, program, levers, keeper, _decider(request), request.model)
                 begin = time.process_time()
                 with steering.steering():
                     code = run(prepared)
@@ -124,7 +128,7 @@ def _decider(request: GuardRequest) -> MakeDecision:
         search = None
         earlier = request.earlier
         chosen = None
-        for lever, readings in sorted(running, key=lambda one: one.lever.number):
+        for lever, readings in sorted(running, key=_place_of):
             if lever.inside:
                 placebo[lever.number] = 1
             if lever.name == threads.LEVER.name:
@@ -151,6 +155,16 @@ def _decider(request: GuardRequest) -> MakeDecision:
         )
 
     return decide
+
+
+def _place_of(one: RunningLever) -> tuple[bool, float, int]:
+    """Levers that may gain most by the model are tested first; those of which it says nothing come before
+    those that it says gain too little to act.
+    """
+    predicted = (reading.predicted for reading in one.readings if reading.works)
+    gains = [gain.value for gain in predicted if isinstance(gain, Interval)]
+    most = max(gains, default=NOTHING)
+    return most < NOTHING, -most, one.lever.number
 
 
 def _unguarded(
@@ -190,13 +204,22 @@ def _receipt(
     reasons += _why_nothing(request, steering)
     by_phase = decision.arms.get(THREADS_ARM) if decision is not None else None
     entries = [
-        LeverEntry(name=lever.name, setting=one.setting, requested=one.requested, got=one.got)
+        LeverEntry(
+            name=lever.name,
+            setting=one.setting,
+            requested=one.requested,
+            got=one.got,
+            predicted=one.predicted,
+        )
         for lever, readings in steering.running
         for one in readings
         if lever.name != threads.LEVER.name
     ]
     if by_phase is not None:
-        entries.append(_threads_entry(by_phase.threads, steering.got_threads))
+        predicted = next(
+            readings[0].predicted for lever, readings in steering.running if lever.name == threads.LEVER.name
+        )
+        entries.append(_threads_entry(by_phase.threads, steering.got_threads, predicted))
     return Receipt(
         command=request.words,
         verdict=verdict,
@@ -226,12 +249,15 @@ def _receipt(
     )
 
 
-def _threads_entry(wanted: Mapping[int, int], got: Mapping[int, int]) -> LeverEntry:
+def _threads_entry(
+    wanted: Mapping[int, int], got: Mapping[int, int], predicted: Interval | str
+) -> LeverEntry:
     return LeverEntry(
         name=threads.LEVER.name,
         setting="by phase",
         requested=_by_phase(wanted),
         got=_by_phase({phase: got.get(phase, 0) for phase in wanted}),
+        predicted=predicted,
     )
 
 

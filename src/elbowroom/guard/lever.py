@@ -12,15 +12,23 @@ group, another job) is switched by `set`, between two steps, and changes the sys
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from elbowroom.guard.board import Board
 from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
 from elbowroom.guard.keeper import Keeper
+from elbowroom.stats.interval import Interval
+
+if TYPE_CHECKING:
+    from elbowroom.guard.prediction import PredictedGains
+
+NOT_IN_MODEL = "n/a: the model does not know what the lever changes"
+"""Why nothing is predicted of most levers."""
 
 
 class GuardedProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,24 +45,38 @@ class GuardedProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 class LeverAccess(msgspec.Struct, frozen=True, kw_only=True):
     """What a lever may use while the `program` runs: the `board` of this node, the `keeper` of what is
-    changed outside of the program, and the processes of the ranks on this node.
+    changed outside of the program, the processes of the ranks on this node, and what a model of the machine
+    predicts (None: there is none, for the reason `no_model`).
     """
 
     program: GuardedProgram
     board: Board
     keeper: Keeper
     processes: tuple[int, ...]
+    gains: PredictedGains | None = None
+    no_model: str = ""
+
+    def cores(self) -> frozenset[int]:
+        """On which the ranks that still run may run."""
+        cores: set[int] = set()
+        for process in self.processes:
+            try:
+                cores |= os.sched_getaffinity(process)
+            except ProcessLookupError:
+                continue
+        return frozenset(cores)
 
 
 class LeverReading(msgspec.Struct, frozen=True, kw_only=True):
-    """What a `setting` requested (in a document: `asked`), what was `got`, and whether that is close enough
-    to use the lever.
+    """What a `setting` requested (in a document: `asked`), what was `got`, whether that is close enough to
+    use the lever, and the share of a step that it gains at most by the model, or why that is `n/a`.
     """
 
     setting: str
     requested: str = msgspec.field(name="asked")
     got: str
     works: bool
+    predicted: Interval | str = ""
 
 
 class Lever:
@@ -98,6 +120,23 @@ class Lever:
     def value(self, setting: str, program: GuardedProgram) -> int:
         """The number of a setting on the board. ValueError for one that the lever does not have."""
         return (AS_IT_IS, PLACEBO, *self.settings(program)).index(setting)
+
+    def predicted(self, setting: str, access: LeverAccess) -> Interval | str:
+        """The share of a step that a setting gains at most by the model of this machine (prediction.py), or
+        why nothing is predicted.
+        """
+        if access.gains is None:
+            return f"n/a: {access.no_model}"
+        cores = self.memory_bound_cores(setting, access)
+        if cores is None:
+            return NOT_IN_MODEL
+        return access.gains.gain(*cores, of_messages=not self.inside)
+
+    def memory_bound_cores(self, setting: str, access: LeverAccess) -> tuple[int, int] | None:
+        """How many cores have memory-bound work while messages move: without the lever at most, and under the
+        setting at least. None where it changes something else.
+        """
+        return None
 
     def read(self, access: LeverAccess) -> str:
         """What is in effect now, measured and not remembered, in the words of `settings` where it is one of

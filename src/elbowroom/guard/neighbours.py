@@ -125,3 +125,8 @@ def neighbour_threads(program: GuardedProgram) -> tuple[int, ...]:
     if not threads:
         raise MachineError("no neighbour is left", field=NEIGHBOURS, value=program.env.get(NEIGHBOURS, ""))
     return tuple(threads)
+
+
+def neighbour_cores(program: GuardedProgram) -> int:
+    """How many cores the neighbours compute on at most. MachineError where none is left."""
+    return min(len(neighbour_threads(program)), os.cpu_count() or 1)

@@ -16,12 +16,15 @@ from elbowroom.version import __version__
 
 
 class LeverEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting of a lever: what was requested (`asked`) and what was `got`, measured before it was used."""
+    """A setting of a lever: what was requested (`asked`) and what was `got`, measured before it was used, and
+    the share of a step that it gains at most by the model of the machine, or why that is `n/a`.
+    """
 
     name: str
     setting: str
     requested: str = msgspec.field(name="asked")
     got: str
+    predicted: Interval | str = "n/a"
 
 
 class ArmEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +35,19 @@ class ArmEntry(msgspec.Struct, frozen=True, kw_only=True):
     arm: str
     gain: Interval | None
     rounds: tuple[float, ...]
+
+
+class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What the guard of a node of the job says, as in its own receipt."""
+
+    host: str
+    first_rank: int | None
+    ranks: int
+    verdict: Verdict
+    gain: Interval | None
+    chosen: str
+    steps: int
+    step_seconds: float | None
 
 
 class WorstStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +66,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     another rank on it acts and has the receipt. `decided_at`: the step from which on a setting was kept.
     `worst`: the longest step; `held_seconds`: for how long tasks and neighbours were held back, added up;
     `guard_seconds`: processor time of the guard itself while the program ran. `threads`: the chosen number by
-    phase. `by_lever`: what each lever gained on top of those before it. `reasons`: sentences.
+    phase. `by_lever`: what each lever gained on top of those before it. `job`: its name by the launcher;
+    `nodes`: those of the job, in the receipt of the node of rank 0 where a guard runs on each. `reasons`:
+    sentences.
     """
 
     schema: str = "elbowroom/guard-receipt"
@@ -71,6 +89,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     host: str = msgspec.field(default_factory=socket.gethostname)
     first_rank: int | None = None
     acts_elsewhere: bool = False
+    job: str = ""
+    nodes: tuple[NodeEntry, ...] = ()
     exit_code: int
     worst: WorstStep | None = None
     held_seconds: float = 0.0

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from elbowroom.errors import ElbowroomError
@@ -25,6 +26,7 @@ from elbowroom.guard.decision import THREADS_LEVER, ArmSettings, Block, Decision
 from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
 from elbowroom.guard.keeper import Keeper
 from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
+from elbowroom.guard.prediction import NO_MODEL, MachineModel, PredictedGains
 from elbowroom.guard.rank_steps import MIXED, JoinedSteps, RankSteps
 from elbowroom.guard.recognition import FEWEST_CALLS, find_anchor
 from elbowroom.guard.step_file import CALLS, STEPS, StepFile
@@ -48,6 +50,8 @@ MOST_CALLS = 4 * CALLS
 """Calls in which steps must be found."""
 WARM_UP = 2
 """Steps that are not counted: the first ones."""
+WATCHED = 4
+"""Steps over which the rate of messages is measured, where there is a model."""
 
 
 class RunningLever(NamedTuple):
@@ -55,6 +59,15 @@ class RunningLever(NamedTuple):
 
     lever: Lever
     readings: tuple[LeverReading, ...]
+
+
+class NodeTraffic(NamedTuple):
+    """After so many steps, at a time of the monotonic clock: bytes of messages from and to the ranks here."""
+
+    at: float
+    steps: int
+    sent: int
+    received: int
 
 
 MakeDecision = Callable[[Sequence[RunningLever], int, tuple[int, ...]], Decision | None]
@@ -73,10 +86,12 @@ class Steering:
         levers: Sequence[Lever],
         keeper: Keeper,
         make_decision: MakeDecision,
+        model: MachineModel = NO_MODEL,
     ) -> None:
-        """Nothing is started yet."""
+        """Nothing is started yet. `model`: by which gains are predicted."""
         self._board_path, self._program, self._keeper = board_path, program, keeper
-        self._levers, self._make_decision = tuple(levers), make_decision
+        self._levers, self._make_decision, self._model = tuple(levers), make_decision, model
+        self._traffic_before: NodeTraffic | None = None
         self._stop = threading.Event()
         self._pause = QUICK
         self._files: dict[Path, StepFile] = {}
@@ -224,12 +239,16 @@ class Steering:
     def _recognise(self) -> None:
         files = [self._files[path] for path in self._paths()]
         if all(file.is_recognised for file in files):
-            if min(file.step_count for file in files) < WARM_UP:
+            steps = min(file.step_count for file in files)
+            if steps < WARM_UP:
+                return
+            rate = self._rate(steps)
+            if rate is None:
                 return
             self.recognised_by = "marks" if files[0].by_marks else "calls"
             for file in files:
                 file.stop_learning()
-            self._begin(files)
+            self._begin(files, rate)
             return
         if any(file.by_marks for file in files):
             return
@@ -246,10 +265,35 @@ class Steering:
                 if anchor is not None and None not in anchors:
                     file.recognise(*anchor)
 
-    def _begin(self, files: Sequence[StepFile]) -> None:
+    def _rate(self, steps: int) -> float | None:
+        """B/s of the messages that enter or leave this node, whichever is more, once so many steps were seen
+        that it is known; 0 without a model, which alone needs it.
+        """
+        if self._model.document is None:
+            return 0.0
+        with Board(self._board_path) as board:
+            ranks = board.ranks()
+        moved = sum(rank.moved_out for rank in ranks), sum(rank.moved_in for rank in ranks)
+        now = NodeTraffic(time.monotonic(), steps, *moved)
+        if self._traffic_before is None:
+            self._traffic_before = now
+        before = self._traffic_before
+        if now.steps < before.steps + WATCHED:
+            return None
+        return max(now.sent - before.sent, now.received - before.received) / (now.at - before.at)
+
+    def _begin(self, files: Sequence[StepFile], rate: float) -> None:
         processes = tuple(file.process for file in files)
         board = Board(self._board_path)
-        access = LeverAccess(program=self._program, board=board, keeper=self._keeper, processes=processes)
+        document, reason = self._model
+        access = LeverAccess(
+            program=self._program,
+            board=board,
+            keeper=self._keeper,
+            processes=processes,
+            gains=None if document is None else PredictedGains(document, rate),
+            no_model=reason,
+        )
         self._access = access
         for lever in self._levers:
             self._try_lever(lever, access)
@@ -264,7 +308,9 @@ class Steering:
         readings = []
         for setting in lever.settings(self._program):
             try:
-                readings.append(lever.calibrate(setting, access))
+                reading = lever.calibrate(setting, access)
+                predicted = lever.predicted(setting, access)
+                readings.append(msgspec.structs.replace(reading, predicted=predicted))
             except ElbowroomError as error:
                 self.notes.append(f"{lever.name}: not used: {error.sentence()}")
                 return

@@ -359,17 +359,19 @@ def model_of_machine(
     return MachineModel(measured, "measured", trusted)
 
 
-def check_machine(model: Model, hosts: Sequence[str], given: object) -> None:
-    """UsageError where the profile is not of the model's machine; nodes of a cluster count as one machine."""
+def check_machine(model: Model, hosts: Sequence[str], given: object, where: str = "profile") -> None:
+    """UsageError where hosts of the profile, or `where` else they are named, are not the model's machine;
+    nodes of a cluster count as one.
+    """
     for host in hosts:
         other = difference(model.machine, _Host(host), ("name",), cluster=not model.machine.virtual)
         check_same(
             other,
-            message="is the model of another machine than the profile's",
+            message=f"is the model of another machine than the {where}'s",
             field="model",
             value=str(given),
             hint="give the model of the machine that the program ran on, or leave it out",
-            places=("in the model", "in the profile"),
+            places=("in the model", f"in the {where}"),
         )
 
 

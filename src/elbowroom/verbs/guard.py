@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -18,8 +19,14 @@ from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, 
 
 if TYPE_CHECKING:
     from elbowroom.guard.guarding import GuardRequest
-    from elbowroom.guard.receipt import Receipt
+    from elbowroom.guard.prediction import MachineModel
+    from elbowroom.guard.receipt import LeverEntry, Receipt
     from elbowroom.stats.interval import Interval
+    from elbowroom.verbs.model_file import Model
+
+
+LARGE = 64_000_000
+"""Bytes of a message: levers act while large ones move, and models are for one size."""
 
 
 class Guard(Verb):
@@ -39,6 +46,9 @@ class Guard(Verb):
         "Share of the program's time that experiments may cost.", "PERCENT", default="0.5%"
     )
     resume: Path | str | None = option("Continue the experiments of an earlier run of this CMD.", "R.json")
+    model: Model | Path | str | None = option(
+        "Model of this machine that predicts gains; default: the newest in runs/.", "M.json"
+    )
     mpi: str | None = option("MPI of the program; default: that of its launcher.", "PREFIX")
     restore: bool = option("Restore what a guard left that was killed; takes no CMD.", default=False)
     dry_run: bool = dry_run_option()
@@ -47,17 +57,19 @@ class Guard(Verb):
 
     def do(self) -> Receipt:
         """Runs the program `words`, guarded. `levers`: names with commas; `observe`: nothing acts; `budget`:
-        a share of 1; `resume`: a receipt of the same program.
+        a share of 1; `resume`: a receipt of the same program; `model`: of this machine, by which gains are
+        predicted, default the newest in runs/.
 
-        What the program prints and its exit code stay its own. UsageError for levers that do not exist and
-        receipts of other programs; a lever that cannot be used is a reason in the receipt.
+        What the program prints and its exit code stay its own. UsageError for levers that do not exist,
+        receipts of other programs and models of other machines; a lever that cannot be used is a reason in
+        the receipt.
         """
         from elbowroom.guard.guarding import guard
-        from elbowroom.guard.receipt import RECEIPT
+        from elbowroom.guard.job import write_receipt
 
         receipt = guard(self._request(), lambda prepared: recorder.run(prepared, self.stdout))
         if self.receipt is not None and not receipt.acts_elsewhere:
-            RECEIPT.write(_path_of_node(Path(self.receipt), receipt), receipt)
+            receipt = write_receipt(Path(self.receipt), receipt, os.environ)
         return receipt
 
     def execute(self, as_json: bool) -> int:
@@ -107,7 +119,25 @@ class Guard(Verb):
             budget=self.budget,
             mpi=self.mpi,
             earlier=earlier,
+            model=self._machine_model(),
         )
+
+    def _machine_model(self) -> MachineModel:
+        """The one that is given, else the newest in runs/ for large messages on this machine."""
+        from elbowroom.guard.prediction import NO_MODEL, MachineModel
+
+        if self.model is None and not any(Path("runs").glob("*/models/*.json")):
+            return NO_MODEL
+        from elbowroom.verbs.calibrate import check_machine, earlier_models
+        from elbowroom.verbs.model_file import load_model
+
+        hosts = (socket.gethostname(),)
+        if self.model is not None:
+            model = load_model(self.model)
+            check_machine(model, hosts, self.model, "node")
+            return MachineModel(model.document)
+        earlier = earlier_models(hosts, LARGE)
+        return MachineModel(None if earlier.newest is None else earlier.newest.document, earlier.sentence())
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program, with the tool."""
@@ -133,7 +163,10 @@ class Guard(Verb):
             print_wrapped(f"Node {result.host}, {plural(result.ranks, 'rank')}{first}:")
         print_all(result.reasons, style="yellow")
         for lever in result.levers:
-            print_wrapped(f"{lever.name}: asked {lever.requested}; got {lever.got}")
+            print_wrapped(f"{lever.name}: asked {lever.requested}; got {lever.got}{_prediction(lever)}")
+        for node in result.nodes if len(result.nodes) > 1 else ():
+            gain = "" if node.gain is None else f", {_percent(node.gain)} of a step"
+            print_wrapped(f"{node.host}, {plural(node.ranks, 'rank')}: {node.verdict} ({node.chosen}{gain})")
         for one in result.by_lever if len(result.by_lever) > 1 else ():
             gain = (
                 ""
@@ -161,15 +194,10 @@ class Guard(Verb):
         return result.exit_code
 
 
-def _path_of_node(path: Path, receipt: Receipt) -> Path:
-    """The guard on the node of rank 0 writes `path`; those that a launcher started on other nodes write files
-    next to it, by the first rank of each.
-    """
-    from elbowroom.guard.node import rank_of
-
-    rank = rank_of(os.environ)
-    first = rank if receipt.first_rank is None else receipt.first_rank
-    return path if rank is None or not first else path.with_name(f"{path.stem}-rank{first}{path.suffix}")
+def _prediction(entry: LeverEntry) -> str:
+    """What the model lets the setting gain; nothing where there is none."""
+    gain = entry.predicted
+    return "" if isinstance(gain, str) else f"; by the model it saves at most {_percent(gain)} of a step"
 
 
 _STYLES = {"pays": "green", "off": "", "cannot say": "yellow"}

@@ -14,6 +14,7 @@ from elbowroom.guard.neighbours import (
     NEIGHBOURS,
     NeighbourLever,
     named_neighbours,
+    neighbour_cores,
     neighbour_threads,
     why_no_neighbour,
 )
@@ -70,12 +71,17 @@ class Corun(NeighbourLever):
         """All three; calibration drops those that do not hold here."""
         return ("idle", "away", "quota")
 
+    def memory_bound_cores(self, setting: str, access: LeverAccess) -> tuple[int, int]:
+        """Those of the neighbours; `idle` and `away` take all from them where the ranks need them."""
+        cores = neighbour_cores(access.program)
+        return cores, round(cores * QUOTA) if setting == "quota" else 0
+
     def read(self, access: LeverAccess) -> str:
         """What holds for all threads of the neighbours at this moment."""
         limit = self._limit
         if limit is not None and limit.file.read_text().strip() == limit.limited:
             return "quota"
-        threads, cores = neighbour_threads(access.program), _cores_of_ranks(access)
+        threads, cores = neighbour_threads(access.program), access.cores()
         if cores and not any(cores & os.sched_getaffinity(thread) for thread in threads):
             return "away"
         idle = all(os.sched_getscheduler(thread) == os.SCHED_IDLE for thread in threads)
@@ -122,7 +128,7 @@ class Corun(NeighbourLever):
             access.keeper.write(self._limit.file, self._limit.limited if above else self._limit.before)
 
     def _move_away(self, above: bool, access: LeverAccess) -> None:
-        free = tuple(sorted(os.sched_getaffinity(0) - _cores_of_ranks(access)))
+        free = tuple(sorted(os.sched_getaffinity(0) - access.cores()))
         if above and not free:
             raise MachineError("no core is left beside those of the ranks", field="corun", value="away")
         for thread in neighbour_threads(access.program):
@@ -192,16 +198,6 @@ def _processor_seconds(access: LeverAccess) -> float:
             continue
         ticks += int(words[11]) + int(words[12])
     return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _cores_of_ranks(access: LeverAccess) -> set[int]:
-    cores: set[int] = set()
-    for process in access.processes:
-        try:
-            cores |= os.sched_getaffinity(process)
-        except ProcessLookupError:
-            continue
-    return cores
 
 
 LEVER = Corun()

@@ -20,7 +20,12 @@ from typing import NamedTuple
 from elbowroom.errors import MachineError
 from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
 from elbowroom.guard.lever import GuardedProgram, LeverAccess, LeverReading
-from elbowroom.guard.neighbours import NeighbourLever, neighbour_threads, why_no_neighbour
+from elbowroom.guard.neighbours import (
+    NeighbourLever,
+    neighbour_cores,
+    neighbour_threads,
+    why_no_neighbour,
+)
 
 SHARES = {"half": 0.5, "quarter": 0.25}
 """The bandwidth that neighbours keep under each setting, of what they have without."""
@@ -105,6 +110,11 @@ class Resctrl(NeighbourLever):
     def settings(self, program: GuardedProgram) -> tuple[str, ...]:
         """By how much."""
         return tuple(SHARES)
+
+    def memory_bound_cores(self, setting: str, access: LeverAccess) -> tuple[int, int]:
+        """Those of the neighbours; less bandwidth is as that of so many cores less."""
+        cores = neighbour_cores(access.program)
+        return cores, round(cores * SHARES.get(setting, 1.0))
 
     def act(self, setting: str, above: bool, access: LeverAccess) -> None:
         """Writes the schemata. MachineError where other software took back what was written last."""

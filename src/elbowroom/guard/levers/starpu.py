@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from elbowroom.guard.inside import InsideLever
-from elbowroom.guard.lever import GuardedProgram
+from elbowroom.guard.lever import GuardedProgram, LeverAccess
 from elbowroom.launch import build
 from elbowroom.launch.starpu import installed
 
@@ -37,6 +37,11 @@ class StarpuOrder(InsideLever):
     def settings(self, program: GuardedProgram) -> tuple[str, ...]:
         """From the one that costs nothing where it is wrong to the strictest."""
         return ("prefer", "spare", "hold")
+
+    def memory_bound_cores(self, setting: str, access: LeverAccess) -> tuple[int, int]:
+        """All workers at most; under `spare` the half of them that is far from the NIC."""
+        workers = len(access.cores())
+        return workers, workers // 2 if setting == "spare" else 0
 
     def preloads(self, program: GuardedProgram) -> tuple[Path, ...]:
         """The library around StarPU's policy."""

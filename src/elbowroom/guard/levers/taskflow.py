@@ -25,6 +25,10 @@ class TaskflowOrder(InsideLever):
         """From the one that costs nothing where it is wrong on."""
         return ("prefer", "hold")
 
+    def memory_bound_cores(self, setting: str, access: LeverAccess) -> tuple[int, int]:
+        """All workers at most."""
+        return len(access.cores()), 0
+
     def calibrate(self, setting: str, access: LeverAccess) -> LeverReading:
         """Ranks with a task graph say so on the board."""
         if not self.written_by_ranks(access):
