@@ -134,7 +134,7 @@ class Decision:
         self._pending: deque[Block] = deque()
         self._open: dict[int, dict[str, float]] = {}
         self._sizes: dict[int, int] = {}
-        self._kept = 0
+        self._kept = BETWEEN_ROUNDS
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._is_given_up = False
         self._watched = AS_IT_IS
@@ -221,7 +221,7 @@ class Decision:
     def next_block(self) -> Block:
         """What runs next. A block that awaits nothing may be planned before the ones before it have run."""
         if self._spent > self._budget * self._elapsed + ALLOWANCE * self._step():
-            return self._filler(self.reference)
+            return self._filler(self.chosen)
         if self.search is not None and self._searching:
             return self._next_trial(self.search)
         return self._next_of_experiment()
@@ -397,7 +397,7 @@ class Decision:
         if experiment is None or self._is_given_up:
             return self._filler(AS_IT_IS)
         if not self._pending:
-            if self.is_settled and self._kept > 0:
+            if self._kept > 0 and (self.is_settled or self.chosen != self.reference):
                 self._kept -= 1
                 return self._filler(self.chosen)
             self._kept = BETWEEN_ROUNDS

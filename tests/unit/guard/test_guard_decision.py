@@ -202,3 +202,16 @@ def test_levers_are_tested_one_after_the_other_and_kept_together() -> None:
     assert decision.gain is not None
     assert decision.gain.low < 0.19 < decision.gain.high
     assert counts["x=1 + y=2"] > 700
+
+
+def test_a_setting_that_pays_is_kept_while_the_others_are_still_tested() -> None:
+    base = {AS_IT_IS: 1.0, PLACEBO: 1.0, "x=1": 0.85, "x=2": 0.86}
+    acting = {"x=1": {1: 2}, "x=2": {1: 3}}
+    decision = Decision(acting, {1: 1}, seed=3, block_seconds=0.0)
+    decide(decision, noisy(base, 0.03, 3), 100)
+    assert (decision.verdict, decision.is_settled) == ("pays", False)
+    earlier = decision.experiments[0].logs
+    resumed = Decision(acting, {1: 1}, seed=4, block_seconds=0.0, earlier=earlier)
+    _, counts = decide(resumed, noisy(base, 0.03, 4), 40)
+    assert counts[resumed.chosen] >= 0.6 * 40
+    assert min(counts["x=1"], counts["x=2"]) >= 1
