@@ -21,8 +21,8 @@ TESTS = {
     "thread": ("core_tests", "broadcast_tests", "taskflow_tests", "predict_tests"),
 }  # fmt: skip
 
-READERS = ("json-events", "otf2-events")
-"""Programs that read files of others; with sanitizers for memory."""
+READERS = ("json-events", "otf2-events", "fuzz-otf2")
+"""Programs that read files of others, and what tries one; with sanitizers for memory."""
 
 _one_at_a_time = ThreadPoolExecutor(1)
 _begun: dict[str, Future[Path]] = {}

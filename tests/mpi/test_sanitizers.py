@@ -129,6 +129,11 @@ def test_a_damaged_archive_breaks_no_rule_of_memory_in_otf2_events(address: Path
         assert not re.search("Sanitizer|runtime error", done.stderr), done.stderr[-4000:]
 
 
+def test_whatever_libotf2_reads_breaks_no_rule_in_otf2_events(address: Path) -> None:
+    done = run([str(program(address, "fuzz-otf2")), "1000"], HALTS)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
 @pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
 def test_a_repetition_passes_under_the_address_sanitizer(address: Path, tmp_path: Path) -> None:
     """Leaks of the MPI and what it loads are its own; any other leak, and any error, is a failure."""

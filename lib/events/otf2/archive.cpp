@@ -11,6 +11,7 @@ namespace elbowroom::events {
 namespace {
 
 constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 20;  // events of a call
+constexpr double kLatest = 0x1p61;                         // ns: later times are damage
 
 Otf2Reader& reader_of(void* data) { return *static_cast<Otf2Reader*>(data); }
 
@@ -137,7 +138,8 @@ std::int64_t Otf2Reader::ns(OTF2_TimeStamp time) {
     begun_ = true;
     first_ = time;
   }
-  return std::llrint(static_cast<double>(static_cast<std::int64_t>(time - first_)) * tick_);
+  const double ns = static_cast<double>(static_cast<std::int64_t>(time - first_)) * tick_;
+  return std::llrint(std::clamp(ns, -kLatest, kLatest));
 }
 
 void Otf2Reader::enter(OTF2_TimeStamp time, OTF2_RegionRef region) { open_.push_back({region, ns(time)}); }
