@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from importlib import import_module
 from pathlib import Path
 
@@ -105,6 +106,14 @@ def _public() -> list[Path]:
     )
 
 
+def _read(form: str, path: Path) -> Events:
+    if form == "json":
+        return read_json(path)
+    with tempfile.TemporaryFile() as store:
+        events: Events = import_module(form).read(path, store).whole()
+    return events
+
+
 @pytest.mark.skipif(not FOLDER, reason="ELBOWROOM_PUBLIC_FILES names no folder of public traces")
 @pytest.mark.parametrize("path", _public(), ids=lambda path: path.name)
 def test_times_of_public_traces_are_those_of_a_sweep(tmp_path: Path, path: Path) -> None:
@@ -113,9 +122,7 @@ def test_times_of_public_traces_are_those_of_a_sweep(tmp_path: Path, path: Path)
     except UsageError as error:
         pytest.skip(str(error))
     traces = traces_in(path, tmp_path)
-    readers = [read_json if one.format == "json" else import_module(one.format).read for one in traces]
-    parts = [read(one.place) for read, one in zip(readers, traces, strict=True)]
-    events = joined(parts, [one.name for one in traces])
+    events = joined([_read(one.format, one.place) for one in traces], [one.name for one in traces])
     for name, seconds in swept(events).items():
         assert getattr(found, name) == pytest.approx(seconds, rel=1e-9, abs=1e-12)
     answer = found.estimate
