@@ -104,7 +104,8 @@ def read(file: str) -> Events:
         found = traces_in(Path(file), Path(scratch))[0]
         if found.format == "json":
             return read_json(found.place)
-        events: Events = importlib.import_module(found.format).read(found.place)
+        with tempfile.TemporaryFile() as store:
+            events: Events = importlib.import_module(found.format).read(found.place, store).whole()
         return events
 
 
