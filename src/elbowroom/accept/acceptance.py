@@ -174,17 +174,22 @@ def _why(suspects: Sequence[Suspect], levels: Sequence[SiteLevel]) -> str:
     return " ".join(texts) or "No loss of a node would have been seen: its values differ too much."
 
 
-def compare_site(document: AcceptanceDocument, baseline: AcceptanceDocument, name: str) -> AcceptanceDocument:
-    """The document with what the whole site loses against an earlier run. UsageError for another site."""
-    same = len({*document.names} & {*baseline.names})
-    if 2 * same < max(len(document.names), len(baseline.names)):
+def check_baseline(names: Sequence[str], baseline: AcceptanceDocument, source: str) -> None:
+    """UsageError for a baseline, read from `source`, without half of these nodes, or with too many others."""
+    same = len({*names} & {*baseline.names})
+    if 2 * same < max(len(names), len(baseline.names)):
         raise UsageError(
             f"is of another site: {same} of its {plural(len(baseline.names), 'node')} are among these "
-            f"{len(document.names)}",
+            f"{len(names)}",
             field="baseline",
-            value=name,
+            value=source,
             hint="give a document of the same nodes",
         )
+
+
+def compare_site(document: AcceptanceDocument, baseline: AcceptanceDocument, name: str) -> AcceptanceDocument:
+    """The document with what the whole site loses against an earlier run. UsageError for another site."""
+    check_baseline(document.names, baseline, name)
     before = {one.quantity: one for one in baseline.levels}
     changes = []
     for one in document.levels:

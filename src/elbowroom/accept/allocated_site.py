@@ -67,13 +67,20 @@ class AllocatedSite:
     """The nodes of a plan, by the jobs that run on them. What the journal holds is not measured again."""
 
     def __init__(
-        self, plan: SitePlan, jobs: NodeJobs, journal: SiteJournal, tell: Callable[[str], object]
+        self,
+        plan: SitePlan,
+        jobs: NodeJobs,
+        journal: SiteJournal,
+        tell: Callable[[str], object],
+        check: Callable[[Sequence[str]], object] = lambda _names: None,
     ) -> None:
+        """`check`: gets the names of all nodes once they are known."""
         self.plan = plan
         self.notes: list[str] = []
         self._jobs = jobs
         self._journal = journal
         self._tell = tell
+        self._check = check
         self._start_time = time.monotonic()
         self._features = dict(zip(plan.nodes, plan.features, strict=False))
         self._switches = None if plan.switches is None else np.array(plan.switches, dtype=np.int64)
@@ -253,13 +260,14 @@ class AllocatedSite:
     ) -> None:
         """Asks, and writes down what came: values, what was learned of the nodes, and which were lost."""
         before, lost, start_time = set(self._jobs.names), set(self._jobs.lost), time.monotonic()
-        answered = self._jobs.ask(groups, request)
+        answered = self._jobs.ask([one for one in groups if request(one) is not None], request)
         new = {node: name for node, name in self._jobs.names.items() if node not in before}
         if new:
             facts = {node: self._with_feature(node, self._jobs.facts[node]) for node in new}
             start = round(max(self._jobs.starts, default=0.0), 3)
             self._journal.add(SiteLine(number=0, names=new, facts=facts, start=start))
             self._check_names()
+            self._check(self.names)
         gone = {node: why for node, why in self._jobs.lost.items() if node not in lost}
         if gone:
             self._journal.add(SiteLine(number=0, lost=gone))

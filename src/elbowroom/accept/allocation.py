@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -103,11 +103,16 @@ class AllocationRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def examine_allocation(
-    request: AllocationRequest, folder: Path, *, resume: bool, tell: Callable[[str], object]
+    request: AllocationRequest,
+    folder: Path,
+    *,
+    resume: bool,
+    tell: Callable[[str], object],
+    check: Callable[[Sequence[str]], object] = lambda _names: None,
 ) -> AcceptanceDocument:
     """Measures and judges the nodes; the folder gets the journal and the values of all nodes. `resume`: it
-    has a journal, and what is in it is not measured again. UsageError for nodes that cannot be judged,
-    MachineError where too few can be reached.
+    has a journal, and what is in it is not measured again; `check`: as of AllocatedSite. UsageError for nodes
+    that cannot be judged, MachineError where too few can be reached.
     """
     plan = request.plan()
     place = request.place()
@@ -120,7 +125,7 @@ def examine_allocation(
             plan = _resumed(plan, journal, folder)
         else:
             journal.add(SiteLine(number=0, nodes=plan.nodes, seed=plan.seed, size=plan.size))
-        site = AllocatedSite(plan, jobs, journal, tell)
+        site = AllocatedSite(plan, jobs, journal, tell, check)
         name = f"{plural(len(plan.nodes), 'node')}, {datetime.datetime.now():%Y-%m-%d %H:%M}"
         document = examine(site, name=name)
         names = dict(zip(plan.nodes, site.names, strict=True))

@@ -16,6 +16,10 @@ APART = 0.01
 THIRDS = 3
 FEWEST_ROUNDS = 6
 """Of which the first and the last third show a drift."""
+FEWEST_SIDE = 3
+"""Rounds on each side of a jump."""
+STANDS_OUT = 10.0
+"""Times the usual distance of a round, which a steady drift does not reach."""
 AT = len(PARTS["train"])
 """Place of the time of day in the values of a train."""
 
@@ -35,11 +39,31 @@ def clocks_of(lines: Sequence[SiteLine], names: Mapping[str, str]) -> tuple[Node
     table = np.array([[of_round.get(node) or np.nan for node in names] for of_round in rounds])
     centres = np.nanmedian(table, axis=1)
     offsets = table - centres[:, None]
-    return tuple(
-        NodeClock(name=name, offset=round(float(np.nanmedian(own)), 6), drift=_drift(own, centres))
-        for name, own in zip(names.values(), offsets.T, strict=True)
-        if np.isfinite(own).any()
-    )
+    known = [
+        (name, own) for name, own in zip(names.values(), offsets.T, strict=True) if np.isfinite(own).any()
+    ]
+    return tuple(_clock(name, own, centres) for name, own in known)
+
+
+def _clock(name: str, offsets: Floats, times: Floats) -> NodeClock:
+    offset, jump = round(float(np.nanmedian(offsets)), 6), _jump(offsets)
+    drift = None if jump is not None else _drift(offsets, times)
+    return NodeClock(name=name, offset=offset, drift=drift, jump=jump)
+
+
+def _jump(offsets: Floats) -> float | None:
+    """Seconds by which a clock was set in the run; None where no jump stands out of its scatter. Shape
+    (rounds,).
+    """
+    known = offsets[np.isfinite(offsets)]
+    jumps: dict[float, Floats] = {}
+    for at in range(FEWEST_SIDE, known.size - FEWEST_SIDE + 1):
+        before, since = np.median(known[:at]), np.median(known[at:])
+        jumps[float(since - before)] = np.concatenate([known[:at] - before, known[at:] - since])
+    jump = max(jumps, key=abs, default=0.0)
+    if abs(jump) <= APART or abs(jump) <= STANDS_OUT * float(np.median(np.abs(jumps[jump]))):
+        return None
+    return round(jump, 6)
 
 
 def _drift(offsets: Floats, times: Floats) -> float | None:
@@ -55,12 +79,12 @@ def _drift(offsets: Floats, times: Floats) -> float | None:
 
 
 def clock_notes(clocks: Sequence[NodeClock]) -> list[str]:
-    """A note on the clocks that are APART."""
-    wrong = [one for one in clocks if abs(one.offset) > APART]
-    if not wrong:
-        return []
-    worst = max(abs(one.offset) for one in wrong)
+    """A note on the clocks that are APART, and one on those that were set in the run."""
+    apart = {one.name: abs(one.offset) for one in clocks if abs(one.offset) > APART and one.jump is None}
+    jumped = {one.name: abs(one.jump) for one in clocks if one.jump is not None}
     return [
-        f"The time of day of {plural(len(wrong), 'node')} differs from the others' by up to {worst:.3g} s: "
-        f"{fold([one.name for one in wrong])}"
+        f"The time of day of {plural(len(names), 'node')} {what} by up to {max(names.values()):.3g} s: "
+        f"{fold(list(names))}"
+        for names, what in ((apart, "differs from the others'"), (jumped, "jumped in the run"))
+        if names
     ]

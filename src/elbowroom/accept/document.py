@@ -73,12 +73,13 @@ class MissingNode(msgspec.Struct, frozen=True, kw_only=True):
 
 class NodeClock(msgspec.Struct, frozen=True, kw_only=True):
     """The time of day of a node minus that of the median node: `offset` in s, and the `drift` between them in
-    parts per million, None where too few rounds show it.
+    parts per million, None where too few rounds show it; `jump`: s by which it was set in the run.
     """
 
     name: str
     offset: float
     drift: float | None
+    jump: float | None = None
 
 
 class AcceptanceDocument(msgspec.Struct, frozen=True, kw_only=True):

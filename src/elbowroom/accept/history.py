@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -15,6 +15,7 @@ from elbowroom.accept.judgement import disturbance
 from elbowroom.accept.losses import as_loss, as_losses, as_share
 from elbowroom.accept.quantities import QUANTITIES, WAITING, SiteQuantity
 from elbowroom.accept.readings import Floats, row_medians, rows_by, take
+from elbowroom.documents import LARGEST
 from elbowroom.errors import UsageError
 
 TABLE = "nodes.parquet"
@@ -28,11 +29,11 @@ FEWEST_SIDE = 4
 class NodeValue(msgspec.Struct, frozen=True, kw_only=True):
     """The median `value` of a quantity of a node on a date (UTC), of so many `values`."""
 
-    date: datetime.datetime
+    date: Annotated[datetime.datetime, msgspec.Meta(tz=True)]
     node: str
     quantity: str
     unit: str
-    value: float
+    value: Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]
     values: int
 
 
@@ -104,17 +105,18 @@ def read_history(folder: Path) -> list[NodeValue]:
     if not files:
         hint = "name the folder in which the folders of runs of `elbowroom accept -o DIR` are"
         raise UsageError(f"holds no {TABLE}", field="folder", value=str(folder), hint=hint)
-    rows: list[NodeValue] = []
+    rows: dict[tuple[datetime.datetime, str, str], NodeValue] = {}  # once, though a run was copied
     for file in files:
         try:
             table: list[dict[str, Any]] = pq.read_table(file, columns=list(COLUMNS)).to_pylist()
-            rows += msgspec.convert(table, list[NodeValue])
+            read = msgspec.convert(table, list[NodeValue])
         except (pa.ArrowException, OSError, msgspec.ValidationError) as error:
             hint = "remove the file, or write it again with `elbowroom accept`"
             raise UsageError(
                 f"is not a table of nodes ({error})", field="folder", value=str(file), hint=hint
             ) from error
-    return sorted(rows, key=lambda row: (row.date, row.node, row.quantity))
+        rows |= {(row.date, row.node, row.quantity): row for row in read}
+    return [rows[key] for key in sorted(rows)]
 
 
 def changes_of(rows: Sequence[NodeValue], alpha: float = ALPHA) -> list[NodeChange]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeGuard
 
 import msgspec
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from elbowroom.accept.quantities import QUANTITIES
 from elbowroom.accept.readings import Readings, SiteReadings
 from elbowroom.errors import UsageError
-from elbowroom.store.journal import Format, Lines
+from elbowroom.quantities import plural
+from elbowroom.store.journal import Format, Lines, damage
 
 FILE = "journal.jsonl"
 
@@ -39,6 +41,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "train": ("late",),
 }
 """The quantities of each part of a round, in the order in which the probe answers."""
+CLOCKS = {"train": 1}
+"""Parts in which a time of day follows."""
 
 
 class SiteLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,6 +74,29 @@ class _SiteLines(Format[SiteLine, int]):
     def __init__(self) -> None:
         super().__init__(SiteLine, header=False)
 
+    def decode(self, data: bytes) -> SiteLine:
+        """One line, whose rows have a value for each quantity of its part."""
+        line = super().decode(data)
+        known = len(PARTS.get(line.part, ()))
+        for node, row in line.values.items():
+            if len(row) not in (known, known + CLOCKS.get(line.part, 0)) or not known:
+                raise msgspec.ValidationError(
+                    f"{node} has {plural(len(row), 'value')} of part {line.part!r}, which has {known}"
+                )
+        return line
+
+    def read(self, path: Path) -> tuple[list[SiteLine], int]:
+        """The lines, which follow each other and are of the nodes of the first one; raises as Format.read."""
+        lines, sound = super().read(path)
+        known = set(lines[0].nodes) if lines else set()
+        for at, line in enumerate(lines):
+            others = {*line.values, *line.partners.values(), *line.names, *line.lost} - known
+            if others:
+                raise damage(path, at + 1, f"{min(others)} is none of the nodes of the first line")
+            if line.number != at:
+                raise damage(path, at + 1, f"it is line {line.number} of another journal, or one is missing")
+        return lines, sound
+
     def key(self, line: SiteLine) -> int:
         return line.number
 
@@ -84,7 +111,7 @@ class SiteJournal(Lines[SiteLine, int]):
         """UsageError where there is none, or it is damaged; MachineError if the disk refuses."""
         super().__init__(folder / FILE, _SiteLines(), create=create)
         self.lines = self.read()
-        if not create and not self.lines:
+        if not create and not (self.lines and self.lines[0].nodes):
             self.close()
             hint = "name the folder of an earlier run of accept"
             raise UsageError("holds no nodes", field="resume", value=str(folder), hint=hint)
@@ -117,10 +144,9 @@ def known_facts(lines: Iterable[SiteLine], nodes: Sequence[str]) -> dict[str, tu
     return {name: tuple(facts.get(node, {}).get(name, "") for node in nodes) for name in names}
 
 
-def _possible(name: str, values: Mapping[str, float | None]) -> dict[str, float]:
-    """The values that a clock which jumped meanwhile cannot have made."""
-    additive = QUANTITIES[name].additive
-    return {node: value for node, value in values.items() if value is not None and (value > 0 or additive)}
+def possible(value: float | None, name: str) -> TypeGuard[float]:
+    """Whether it was measured, and a clock that jumped meanwhile cannot have made it."""
+    return value is not None and (value > 0 or (value == 0 and QUANTITIES[name].additive))
 
 
 Correct = Callable[[str, SiteLine, Mapping[str, float]], Mapping[str, float]]
@@ -142,7 +168,8 @@ def readings_of(
         if line.stage != stage or line.part not in PARTS:
             continue
         for at, name in enumerate(PARTS[line.part]):
-            values = _possible(name, {node: row[at] for node, row in line.values.items()})
+            measured = ((node, row[at]) for node, row in line.values.items())
+            values = {node: value for node, value in measured if possible(value, name)}
             for node, value in correct(name, line, values).items():
                 partner = place[line.partners[node]] if node in line.partners else -1
                 columns.setdefault(name, []).append((place[node], partner, value))

@@ -14,7 +14,7 @@ from elbowroom.accept.allocation import AllocationRequest
 from elbowroom.accept.causes import cause_text, name_cause
 from elbowroom.accept.document import AcceptanceDocument, SiteLevel, Suspect
 from elbowroom.accept.draining import drain
-from elbowroom.accept.journal import PARTS
+from elbowroom.accept.journal import PARTS, possible
 from elbowroom.accept.judgement import ALPHA, SIGNS, disturbance, holm, score_of
 from elbowroom.accept.losses import as_loss, as_losses, as_share
 from elbowroom.accept.node_jobs import NodeJobs, NodeLaunch
@@ -57,7 +57,8 @@ def examine_node(
             if answered.errors:
                 raise MachineError(next(iter(answered.errors.values())), field="node", hint="try again")
             rows += answered.values.values()
-        name = next(iter(jobs.names.values()))
+            name = next(iter(jobs.names.values()))
+            _check_baseline(name, baseline, source)
     finally:
         jobs.close()
     tell(f"measured {len(rows)} times in {time.monotonic() - start_time:.0f} s")
@@ -70,15 +71,9 @@ def judge_node(
     """What a node loses against the medians of its site. `rows`: its values in the order of PARTS["alone"].
     UsageError for a baseline without this node.
     """
-    if baseline is not None and name not in baseline.names:
-        raise UsageError(
-            f"is of another site: {name} is not among its nodes",
-            field="baseline",
-            value=source,
-            hint="give a document of a site with this node",
-        )
+    _check_baseline(name, baseline, source)
     columns = {
-        quantity: np.array([row[at] for row in rows if row[at] is not None], dtype=np.float64)
+        quantity: np.array([row[at] for row in rows if possible(row[at], quantity)], dtype=np.float64)
         for at, quantity in enumerate(PARTS["alone"])
     }
     known = {quantity: values for quantity, values in columns.items() if values.size}
@@ -91,7 +86,8 @@ def judge_node(
     if baseline is None:
         compared = "Nothing was compared: give --baseline site.json."
     else:
-        compared = f"{len(judged)} quantities were compared with the medians of {len(baseline.names)} nodes."
+        both = {one.quantity for one in baseline.levels} & {*judged}
+        compared = f"{len(both)} quantities were compared with the medians of {len(baseline.names)} nodes."
     verdict, why = _answer(name, suspects, disturbed, compared)
     return AcceptanceDocument(
         site=f"node {name}{against}",
@@ -107,6 +103,22 @@ def judge_node(
         notes=(f"n/a: {', '.join(missing)}",) if missing else (),
         names=(name,),
     )
+
+
+def _check_baseline(name: str, baseline: AcceptanceDocument | None, source: str) -> None:
+    """UsageError for a baseline without this node, or without values of nodes alone."""
+    if baseline is None:
+        return
+    if name not in baseline.names:
+        why, hint = (
+            f"is of another site: {name} is not among its nodes",
+            "give a document of a site with this node",
+        )
+    elif not {one.quantity for one in baseline.levels} & {*PARTS["alone"]}:
+        why, hint = "has no value of a node alone", "give the site.json of a run of `elbowroom accept`"
+    else:
+        return
+    raise UsageError(why, field="baseline", value=source, hint=hint)
 
 
 def _answer(name: str, suspects: Sequence[Suspect], disturbed: float, compared: str) -> tuple[str, str]:

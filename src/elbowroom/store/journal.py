@@ -222,10 +222,10 @@ class Format(Generic[LineType, KeyType]):
             try:
                 one = self.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                raise _damage(path, number, str(error)) from error
+                raise damage(path, number, str(error)) from error
             key = self.key(one)
             if key in keys:
-                raise _damage(path, number, f"{self.name(one)} appears twice")
+                raise damage(path, number, f"{self.name(one)} appears twice")
             keys.add(key)
             decoded.append(one)
         return decoded, sound
@@ -281,17 +281,18 @@ def read_journal(path: Path) -> tuple[list[Entry], int]:
 
 def _check_header(path: Path, lines: list[bytes]) -> None:
     if not lines:
-        raise _damage(path, 1, "the header is missing")
+        raise damage(path, 1, "the header is missing")
     try:
         header = msgspec.json.decode(lines[0])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise _damage(path, 1, str(error)) from error
+        raise damage(path, 1, str(error)) from error
     if not isinstance(header, dict) or header.get("schema") != SCHEMA:
-        raise _damage(path, 1, f"the header names no schema {SCHEMA!r}")
+        raise damage(path, 1, f"the header names no schema {SCHEMA!r}")
     check_version(path, SCHEMA, header.get("version"), VERSION)
 
 
-def _damage(path: Path, line: int, what: str) -> UsageError:
+def damage(path: Path, line: int, what: str) -> UsageError:
+    """The error for a line that cannot be what was written."""
     return UsageError(
         f"line {line} is damaged ({what})",
         field="journal",

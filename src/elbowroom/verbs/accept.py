@@ -19,7 +19,7 @@ from elbowroom.heartbeat import say
 from elbowroom.launch.planned_starts import PlannedStart
 from elbowroom.quantities import number, percent, plural, span
 from elbowroom.verbs.declaration import Verb, dry_run_option, function_of, included, option
-from elbowroom.verbs.run_options import Launching, launcher_help, timeout_option
+from elbowroom.verbs.run_options import Launching, hosts_help, launcher_help, timeout_option
 
 if TYPE_CHECKING:
     from elbowroom.accept.allocation import AllocationRequest
@@ -66,7 +66,7 @@ class AcceptSite(Verb):
         "Judge a log, or the logs in a folder.", "LOG|DIR", spelled="--from", type=click.Path()
     )
     node: bool = option("Measure this node alone, in 30 s, and compare it with --baseline.")
-    launching: Launching = included(Launching, own={"launcher": launcher_help()})
+    launching: Launching = included(Launching, own={"launcher": launcher_help(), "hosts": hosts_help()})
     budget: float = option("Time of the measurement, whatever the number of nodes.", "TIME", default="5min")
     by_feature: str | None = option("Judge nodes with these features of Slurm apart: icelake,rome.", "F,F")
     resume: Path | str | None = option("Continue the run in this folder.", "DIR")
@@ -122,7 +122,7 @@ class AcceptSite(Verb):
         elif self.node:
             document = self._examine_node(before)
         elif self.source is None:
-            document = self._examine_allocation()
+            document = self._examine_allocation(before)
         else:
             document = examine_logs(read_site(Path(self.source)), name=str(self.source))
         if before is not None and not self.node:
@@ -172,11 +172,16 @@ class AcceptSite(Verb):
             by_feature=self.by_feature,
         )
 
-    def _examine_allocation(self) -> AcceptanceDocument:
+    def _examine_allocation(self, baseline: AcceptanceDocument | None) -> AcceptanceDocument:
+        from elbowroom.accept.acceptance import check_baseline
         from elbowroom.accept.allocation import examine_allocation
 
+        def check(names: Sequence[str]) -> None:
+            if baseline is not None:
+                check_baseline(names, baseline, str(self.baseline))
+
         return examine_allocation(
-            self._request(), self._folder(), resume=self.resume is not None, tell=self.tell
+            self._request(), self._folder(), resume=self.resume is not None, tell=self.tell, check=check
         )
 
     def _examine_node(self, baseline: AcceptanceDocument | None) -> AcceptanceDocument:

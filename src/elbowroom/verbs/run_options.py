@@ -12,6 +12,7 @@ import msgspec
 from elbowroom.cli.options import REPEAT, RegistryChoice
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides
+from elbowroom.launch.launchers import DEFAULT
 from elbowroom.launch.launchers import names as launcher_names
 from elbowroom.models.registry import choices
 from elbowroom.quantities import parse_cores
@@ -54,6 +55,12 @@ def launcher_help() -> dict[str, str]:
     return {"help": f"{', '.join(launcher_names())}; default: that of the allocation, else local."}
 
 
+def hosts_help() -> dict[str, str]:
+    """Settings of --hosts in a command that takes launchers without MPI, too."""
+    taking = [name for name in launcher_names() if name != DEFAULT]
+    return {"help": f"Hosts for {', '.join(taking)}."}
+
+
 def seed_option(help: str = "Seed of the order of points and of the noise.", **settings: Any) -> Any:
     """The seed of a measurement."""
     return option(help, spelled="--seed", type=click.IntRange(min=0), **settings)
@@ -74,7 +81,7 @@ class Launching(Options):
 
     launcher: str | None = option("As in `elbowroom run`.", "NAME")
     mpi: str | None = option("embedded (default), openmpi, mpich, or a prefix: /opt/openmpi.", "MPI")
-    hosts: tuple[str, ...] = option("Hosts for mpiexec, srun, flux.", "A,B", parse=parse_hosts)
+    hosts: tuple[str, ...] = option("Hosts for mpiexec, srun, flux, pbs.", "A,B", parse=parse_hosts)
     hostfile: str | None = option("File of hosts for mpiexec, one per line.", "FILE")
 
 

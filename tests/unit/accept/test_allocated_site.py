@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from elbowroom.accept.acceptance import examine, with_missing
-from elbowroom.accept.allocated_site import SitePlan
+from elbowroom.accept.allocated_site import AllocatedSite, SitePlan
+from elbowroom.accept.journal import SiteJournal
 from elbowroom.accept.judgement import Suspicion
 from elbowroom.accept.virtual_site import AGAIN, ROUNDS
 from elbowroom.errors import MachineError, UsageError
@@ -56,10 +58,48 @@ def test_a_run_that_is_resumed_asks_for_nothing_that_the_journal_has(tmp_path: P
     nodes = AnsweringNodes()
     again, _ = measured(tmp_path, nodes, plan)
     resumed = again.measure()
-    # Of nine nodes one is left out in each round, and nothing else is open.
-    assert nodes.requests == []
+    # Of nine nodes one is left out in each round, and nothing else is open: no job is started, either.
+    assert (nodes.requests, nodes.names) == ([], {})
     for one, other in zip(first.readings, resumed.readings, strict=True):
         assert np.array_equal(one.values, other.values)
+
+
+def test_a_baseline_of_another_site_is_refused_before_the_rounds(tmp_path: Path) -> None:
+    def refuse(known: Sequence[str]) -> None:
+        raise UsageError("is of another site", field="baseline", value=",".join(known))
+
+    nodes = AnsweringNodes()
+    _, journal = measured(tmp_path, nodes, SitePlan(nodes=names(6)))
+    site = AllocatedSite(SitePlan(nodes=names(6)), nodes, journal, str, refuse)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="is of another site") as error:
+        site.measure()
+    assert error.value.value == "n0,n1,n2,n3,n4,n5"
+    assert len(nodes.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"part":"pairs","values":{"n0":[', '"part":"pairs","values":{"n0":[1.0,', "n0 has 7 values of part"),
+        ('"part":"pairs"', '"part":"couples"', "of part 'couples', which has 0"),
+        ('"values":{"n0"', '"values":{"m0"', "m0 is none of the nodes of the first line"),
+        ('"number":3', '"number":300', "line 300 of another journal, or one is missing"),
+        ('"nodes":["n0",', '"nodes":[', "n0 is none of the nodes"),
+    ],
+)
+def test_a_journal_that_no_run_wrote_is_refused_with_its_line(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    site, journal = measured(tmp_path, AnsweringNodes(), SitePlan(nodes=names(6)))
+    site.measure()
+    journal.close()
+    file = tmp_path / "journal.jsonl"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(UsageError, match=r"line \d+ is damaged") as error:
+        SiteJournal(tmp_path, create=False)
+    assert message in str(error.value)
 
 
 def test_a_node_that_was_lost_and_returns_is_measured_when_the_run_is_resumed(tmp_path: Path) -> None:

@@ -33,6 +33,20 @@ def test_a_clock_that_is_ahead_and_one_that_drifts_are_measured() -> None:
     ]
 
 
+def test_a_clock_that_is_set_in_the_run_is_named_with_the_jump_and_has_no_drift() -> None:
+    lines = trains(9)
+    for line in lines[5:]:
+        row = line.values["10.0.0.1"]
+        line.values["10.0.0.1"] = (row[0], (row[1] or 0.0) - 5.0)
+    clocks = {one.name: one for one in clocks_of(lines, NAMES)}
+    assert clocks["n1"].jump == pytest.approx(-5.0)
+    assert clocks["n1"].drift is None
+    assert [name for name, one in clocks.items() if one.jump is not None] == ["n1"]
+    assert "The time of day of 1 node jumped in the run by up to 5 s: n1" in clock_notes(
+        list(clocks.values())
+    )
+
+
 def test_few_rounds_show_no_drift_and_no_round_shows_no_clock() -> None:
     assert {one.drift for one in clocks_of(trains(3), NAMES)} == {None}
     assert clocks_of([], NAMES) == ()

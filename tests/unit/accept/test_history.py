@@ -6,6 +6,8 @@ import datetime
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from elbowroom.accept.allocated_site import SitePlan
@@ -86,6 +88,46 @@ def test_a_folder_without_runs_another_table_and_an_unknown_node_are_refused(tmp
     (tmp_path / "nodes.parquet").write_bytes(b"no table")
     with pytest.raises(UsageError, match="is not a table of nodes"):
         read_history(tmp_path)
+
+
+def write(path: Path, **changes: list[object]) -> None:
+    row = {
+        "date": [FIRST],
+        "node": ["n0"],
+        "quantity": ["memory"],
+        "unit": ["MB/s"],
+        "value": [1.0],
+        "values": [10],
+    }
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table({**row, **changes}), path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"value": [float("nan")]},
+        {"value": [-1.0]},
+        {"value": [None]},
+        {"value": ["fast"]},
+        {"date": [FIRST.replace(tzinfo=None)]},
+        {"date": [0]},
+        {"node": [None]},
+    ],
+    ids=str,
+)
+def test_a_table_with_values_that_no_run_writes_is_refused(
+    changes: dict[str, list[object]], tmp_path: Path
+) -> None:
+    write(tmp_path / "nodes.parquet", **changes)
+    with pytest.raises(UsageError, match="is not a table of nodes"):
+        read_history(tmp_path)
+
+
+def test_a_run_that_was_copied_counts_once(tmp_path: Path) -> None:
+    for folder in ("run", "copy"):
+        write(tmp_path / folder / "nodes.parquet")
+    assert len(read_history(tmp_path)) == 1
 
 
 def test_runs_in_which_other_programs_used_the_cores_show_no_change() -> None:

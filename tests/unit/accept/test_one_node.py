@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -54,6 +55,12 @@ def test_without_a_baseline_values_are_shown_and_nothing_is_judged() -> None:
 def test_a_baseline_of_another_site_is_refused(baseline: AcceptanceDocument) -> None:
     with pytest.raises(UsageError, match="is of another site: m1 is not among its nodes"):
         judge_node("m1", rows(), baseline, "site.json")
+
+
+def test_a_baseline_without_values_of_nodes_alone_is_refused(baseline: AcceptanceDocument) -> None:
+    pairs = tuple(one for one in baseline.levels if one.quantity == "bandwidth")
+    with pytest.raises(UsageError, match="has no value of a node alone"):
+        judge_node("n7", rows(), msgspec.structs.replace(baseline, levels=pairs), "site.json")
 
 
 def test_what_could_not_be_measured_is_said(baseline: AcceptanceDocument) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import elbowroom
 from elbowroom import cli
+from elbowroom.launch.launchers import names as launchers
 
 
 def test_planted_faults_are_in_the_document_and_in_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,6 +67,12 @@ def test_a_request_that_cannot_be_met_is_a_sentence(
 ) -> None:
     assert cli.run(["accept", "site", *words.split()]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_help_names_each_launcher_that_takes_hosts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["accept", "site", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"Hosts for {', '.join(name for name in launchers() if name != 'local')}." in text
 
 
 def test_the_function_returns_the_document() -> None:
