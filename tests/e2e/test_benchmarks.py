@@ -21,7 +21,7 @@ COMMANDS = [path for path in sorted(BENCHMARKS.glob("*.py")) if "__main__" in pa
 PATIENCE = 300  # s, on a busy machine whose first benchmark builds its programs
 
 
-BESIDE_NOTHING = ("clock", "demand", "guard", "guard_observe", "guard_starpu")
+BESIDE_NOTHING = ("clock", "demand", "guard", "guard_observe", "guard_progress", "guard_starpu")
 """Beside other tests, clocks cannot be compared and a load of the lowest priority hardly runs; one guard acts
 on a node at a time.
 """
