@@ -51,9 +51,9 @@ def pairs(mpi: Mpi, folder: Path, ranks: int, options: Any) -> tuple[list[str], 
     for number in range(options.pairs):
         both = [plain, [*own, "--", *plain]]
         times = [run(words) for words in both[:: 1 if number % 2 else -1]][:: 1 if number % 2 else -1]
-        found = json.loads(receipt.read_text())
-        verdicts.append(found["verdict"])
-        chosen.append(found["chosen"])
+        written = json.loads(receipt.read_text())
+        verdicts.append(written["verdict"])
+        chosen.append(written["chosen"])
         gains.append(1 - times[1] / times[0])
     return verdicts, chosen, np.array(gains)
 

@@ -90,11 +90,11 @@ class Runs:
         if marked:
             self._env["ELBOW_GUARD_MEMORY_BOUND"] = "sum_up"
 
-    def words(self, *arguments: object, told: Mapping[str, str] | None = None) -> list[str]:
+    def words(self, *arguments: object, variables: Mapping[str, str] | None = None) -> list[str]:
         """The command line."""
         words = [self._mpi.launcher, "-n", "2", "--oversubscribe", "--bind-to", "none"]
         words += ["--allow-run-as-root"] if os.getuid() == 0 else []
-        words += ["env", *(f"{name}={value}" for name, value in told.items())] if told else []
+        words += ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
         return [*words, str(self._program), *map(str, arguments)]
 
     def run(self, words: Sequence[str]) -> list[list[str]]:
@@ -118,8 +118,8 @@ class Runs:
         libraries = build.trace_libraries(self._mpi)
         preloads = [libraries / f"libelbow_guard_{name}.so" for name in ("mpi", "starpu")]
         with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-            told = {"LD_PRELOAD": ":".join(map(str, preloads)), "ELBOW_GUARD": f"{folder}/board"}
-            words = self.words(*self.arguments(graph, steps, rounds, "site", *ARMS), told=told)
+            variables = {"LD_PRELOAD": ":".join(map(str, preloads)), "ELBOW_GUARD": f"{folder}/board"}
+            words = self.words(*self.arguments(graph, steps, rounds, "site", *ARMS), variables=variables)
             result: dict[str, list[float]] = {}
             for arm, value, _ in self.run(words):
                 result.setdefault(arm, []).append(float(value))
@@ -134,8 +134,8 @@ class Runs:
         own = [sys.executable, "-m", "elbowroom", "guard", "--levers", "starpu", "--receipt", str(receipt)]
         own += ["--resume", str(receipt)] if receipt.exists() else []
         seconds = float(self.run([*own, "--", *words])[0][1])
-        found = json.loads(receipt.read_text())
-        return {"seconds": seconds, "verdict": found["verdict"], "chosen": found["chosen"]}
+        written = json.loads(receipt.read_text())
+        return {"seconds": seconds, "verdict": written["verdict"], "chosen": written["chosen"]}
 
 
 def gain(site: Sequence[float], other: Sequence[float]) -> tuple[float, float, float]:

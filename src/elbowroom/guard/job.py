@@ -73,15 +73,15 @@ def _joined(path: Path, receipt: Receipt, ranks: int) -> Receipt:
 
 def _others(path: Path, receipt: Receipt) -> list[Receipt]:
     """The receipts of the job's other nodes that are there."""
-    found = []
+    others = []
     for file in path.absolute().parent.glob(f"{path.stem}-rank*{path.suffix}"):
         try:
             other = RECEIPT.read(file)
         except ElbowroomError:  # of another release, or another user's
             continue
         if (other.job, other.command) == (receipt.job, receipt.command):
-            found.append(other)
-    return found
+            others.append(other)
+    return others
 
 
 def _entry(receipt: Receipt) -> NodeEntry:
