@@ -16,7 +16,7 @@ from elbowroom.guard.keeper import keeping, restore_left_over
 from elbowroom.guard.lever import GuardedProgram, Lever
 from elbowroom.guard.levers import check_numbers, find_levers, threads
 from elbowroom.guard.node import guard_of_node
-from elbowroom.guard.prediction import NO_MODEL, MachineModel
+from elbowroom.guard.prediction import NO_MODEL, SiteModel
 from elbowroom.guard.receipt import ArmEntry, LeverEntry, Receipt, WorstStep
 from elbowroom.guard.steering import OUTSIDE_BLOCK, MakeDecision, RunningLever, Steering, arm_of
 from elbowroom.guard.step_file import STEPS_VARIABLE
@@ -53,7 +53,7 @@ class GuardRequest(msgspec.Struct, frozen=True, kw_only=True):
     budget: float = 0.005
     mpi: str | None = None
     earlier: Receipt | None = None
-    model: MachineModel = NO_MODEL
+    model: SiteModel = NO_MODEL
 
 
 def prepare(

@@ -22,14 +22,14 @@ from elbowroom.stats.interval import Interval
 _MEGA = 1e6
 
 
-class MachineModel(NamedTuple):
+class SiteModel(NamedTuple):
     """The document of the model of this machine; None: there is none, for this reason."""
 
     document: Document | None
     reason: str = ""
 
 
-NO_MODEL = MachineModel(None, "no model of this machine is given")
+NO_MODEL = SiteModel(None, "no model of this machine is given")
 
 
 class KeptShare(NamedTuple):

@@ -26,7 +26,7 @@ from elbowroom.guard.decision import THREADS_LEVER, ArmSettings, Block, Decision
 from elbowroom.guard.experiment import AS_IT_IS, PLACEBO
 from elbowroom.guard.keeper import Keeper
 from elbowroom.guard.lever import GuardedProgram, Lever, LeverAccess, LeverReading
-from elbowroom.guard.prediction import NO_MODEL, MachineModel, PredictedGains
+from elbowroom.guard.prediction import NO_MODEL, PredictedGains, SiteModel
 from elbowroom.guard.rank_steps import MIXED, JoinedSteps, RankSteps
 from elbowroom.guard.recognition import FEWEST_CALLS, find_anchor
 from elbowroom.guard.step_file import CALLS, STEPS, StepFile
@@ -86,7 +86,7 @@ class Steering:
         levers: Sequence[Lever],
         keeper: Keeper,
         make_decision: MakeDecision,
-        model: MachineModel = NO_MODEL,
+        model: SiteModel = NO_MODEL,
     ) -> None:
         """Nothing is started yet. `model`: by which gains are predicted."""
         self._board_path, self._program, self._keeper = board_path, program, keeper

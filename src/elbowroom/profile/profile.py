@@ -457,8 +457,8 @@ def _moved(rank: RankFile) -> bool:
 def _sent_elsewhere(rank: RankFile) -> int:
     """Bytes that a rank sent to processes of other jobs."""
     records = rank.kept
-    nobody = np.flatnonzero(records["peer"] < 0)
-    elsewhere = nobody[np.isin(records["kind"][nobody], (*_SENT, ONE_SIDED))]
+    unnamed = np.flatnonzero(records["peer"] < 0)
+    elsewhere = unnamed[np.isin(records["kind"][unnamed], (*_SENT, ONE_SIDED))]
     sent = int(records["bytes"][elsewhere].sum(dtype=np.int64))
     release(records)
     return sent

@@ -19,7 +19,7 @@ from elbowroom.verbs.declaration import Verb, command_argument, dry_run_option, 
 
 if TYPE_CHECKING:
     from elbowroom.guard.guarding import GuardRequest
-    from elbowroom.guard.prediction import MachineModel
+    from elbowroom.guard.prediction import SiteModel
     from elbowroom.guard.receipt import LeverEntry, Receipt
     from elbowroom.stats.interval import Interval
     from elbowroom.verbs.model_file import Model
@@ -122,9 +122,9 @@ class Guard(Verb):
             model=self._machine_model(),
         )
 
-    def _machine_model(self) -> MachineModel:
+    def _machine_model(self) -> SiteModel:
         """The one that is given, else the newest in runs/ for large messages on this machine."""
-        from elbowroom.guard.prediction import NO_MODEL, MachineModel
+        from elbowroom.guard.prediction import NO_MODEL, SiteModel
 
         if self.model is None and not any(Path("runs").glob("*/models/*.json")):
             return NO_MODEL
@@ -135,9 +135,9 @@ class Guard(Verb):
         if self.model is not None:
             model = load_model(self.model)
             check_machine(model, hosts, self.model, "node")
-            return MachineModel(model.document)
+            return SiteModel(model.document)
         earlier = earlier_models(hosts, LARGE)
-        return MachineModel(None if earlier.newest is None else earlier.newest.document, earlier.sentence())
+        return SiteModel(None if earlier.newest is None else earlier.newest.document, earlier.sentence())
 
     def planned_starts(self) -> Iterator[PlannedStart]:
         """The program, with the tool."""

@@ -87,8 +87,8 @@ class JsonFile(RawFile):
             header["tail"], header.get("tail_at", 0), self.path, in_object=bool(header["head"])
         )
         about = text_in_front(header["head"]) | behind
-        found = table.events(self.path, about, header.get("doubt", ""), remark)
-        return dataclasses.replace(found, format=self.format)
+        read = table.events(self.path, about, header.get("doubt", ""), remark)
+        return dataclasses.replace(read, format=self.format)
 
 
 class _Groups(dict[Any, bool | None]):

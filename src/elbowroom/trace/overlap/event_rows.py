@@ -165,8 +165,8 @@ class StoredRows(RawFile):
             issued = columns.correlation - origin
         else:
             none = np.full(len(kind), NONE, dtype=np.int64)
-            found = find_launches(classes, kind, lane, start, duration, columns.correlation, none)
-            launched, issued = found.operation, found.issued
+            launches = find_launches(classes, kind, lane, start, duration, columns.correlation, none)
+            launched, issued = launches.operation, launches.issued
         return events(
             format=self.format,
             classes=classes,

@@ -156,9 +156,9 @@ def _ranks(rank: Small) -> Iterator[tuple[int, Part]]:
         return
     changes = np.flatnonzero(rank[1:] != rank[:-1]) + 1
     bounds = [0, *changes.tolist(), len(rank)] if len(changes) < _MOST_CHANGES else []
-    found = [(int(rank[first]), slice(first, last)) for first, last in pairwise(bounds)]
-    if bounds and len({number for number, _ in found}) == len(found):
-        yield from sorted(found, key=lambda one: one[0])
+    runs = [(int(rank[first]), slice(first, last)) for first, last in pairwise(bounds)]
+    if bounds and len({number for number, _ in runs}) == len(runs):
+        yield from sorted(runs, key=lambda one: one[0])
         return
     order = np.argsort(rank, kind="stable")
     for part in np.split(order, np.flatnonzero(np.diff(rank[order])) + 1):

@@ -164,10 +164,10 @@ class _RocprofProcess:
             return
         for batch in stream.batches(_RECORDS):
             for one in batch:
-                found = self._call(one, table) if keys is None else keys(one)
-                if found is not None:
+                place = self._call(one, table) if keys is None else keys(one)
+                if place is not None:
                     correlation = one.correlation_id.internal or NONE
-                    rows.add(*found, one.start_timestamp, one.end_timestamp, correlation)
+                    rows.add(*place, one.start_timestamp, one.end_timestamp, correlation)
 
     def _kernel(self, one: _DeviceRecord) -> tuple[_Key, _Key] | None:
         if (launch := one.dispatch_info) is None:
