@@ -167,7 +167,7 @@ def of_json(folder: Path, size: int) -> dict[str, float]:
     values = {}
     reading = apart(read_only, [plain], 1)
     values["plain JSON"] = bytes_ / 1e6 / reading["s"]
-    values["gz"] = bytes_ / 1e6 / apart(read_only, [packed], 2)["s"]
+    values["gz"] = bytes_ / 1e6 / apart(read_only, [packed], 1)["s"]
     values["cpu"] = bytes_ / 1e6 / reading["cpu_s"]
     values["memory to read"] = max(reading["own_mb"], reading["program_mb"])
     every = apart(whole, [plain], 1)
