@@ -84,6 +84,16 @@ def disk_error(error: OSError, path: Path | str, field: str = "file") -> Elbowro
     )
 
 
+def no_space(what: str) -> MachineError:
+    """The error where the disk of temporary files has none for what is written there."""
+    return MachineError(
+        f"has no space for {what}",
+        field="TMPDIR",
+        value=tempfile.gettempdir(),
+        hint="name a larger folder",
+    )
+
+
 def wrong_kind(path: Path, wanted: Literal["file", "folder"]) -> str:
     """Why there is no file or folder at a path: nothing is there, or something else; empty where there is."""
     try:

@@ -50,7 +50,7 @@ ARROWS = {
     "studies": {"draw", "experiments", "machine", "models", "plan", "points", "results", "stats"},
     "advise": {"draw", "machine", "models", "plan", "points", "results", "stats", "profile"},
     "diagnose": {"launch", "logs", "machine", "profile", "stats", "store"},
-    "guard": {"launch", "profile", "stats"},
+    "guard": {"launch", "models", "profile", "stats"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
     "experiments": {
         "broadcast", "draw", "explain", "machine", "models", "plan", "points", "results", "stats",

@@ -28,7 +28,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from elbowroom.errors import MachineError, UsageError
-from elbowroom.files import wrong_kind
+from elbowroom.files import no_space, wrong_kind
 from elbowroom.launch import build, native, processes
 from elbowroom.progress import Progress
 from elbowroom.quantities import plural
@@ -459,9 +459,7 @@ class EventsReader(NamedTuple):
             def wait() -> IO[bytes]:
                 _, errors = process.communicate()
                 if process.returncode == 1 and os.strerror(errno.ENOSPC).encode() in errors:
-                    from elbowroom.trace.overlap.raw_events import no_space
-
-                    raise no_space()
+                    raise no_space("the events of the trace")
                 out.seek(0)
                 return out
 

@@ -8,7 +8,6 @@ import dataclasses
 import errno
 import json
 import re
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.errors import MachineError
+from elbowroom.files import no_space
 from elbowroom.trace.overlap.categories import on_device
 from elbowroom.trace.overlap.events import NONE, Events, Flags, Floats, Ints, Small
 
@@ -143,7 +142,7 @@ def write_block(store: IO[bytes], columns: RawColumns) -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        raise no_space() from error
+        raise no_space(f"the events of the trace, {_BYTES} bytes each") from error
 
 
 def _write_columns(store: IO[bytes], columns: RawColumns, *, correlated: bool) -> None:
@@ -156,16 +155,6 @@ def write_end(store: IO[bytes]) -> None:
     """Ends the blocks, without a header; the file can be read from its begin."""
     store.write((0).to_bytes(4, "little") + b"{}")
     store.seek(0)
-
-
-def no_space() -> MachineError:
-    """The error where the disk is full."""
-    return MachineError(
-        f"has no space for the events of the trace, {_BYTES} bytes each",
-        field="TMPDIR",
-        value=tempfile.gettempdir(),
-        hint="name a larger folder",
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
