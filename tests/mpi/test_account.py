@@ -33,7 +33,12 @@ def program(tmp_path_factory: pytest.TempPathFactory, mpi: Mpi) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("mode", "part"), [("late", "late_ranks"), ("uneven", "collective_wait"), ("hidden", "no_progress")]
+    ("mode", "part"),
+    [
+        ("late", "late_ranks"),
+        ("uneven", "collective_wait"),
+        pytest.param("hidden", "no_progress", marks=pytest.mark.alone),
+    ],
 )
 def test_a_planted_wait_is_in_its_part(
     mpi: Mpi, program: Path, mode: str, part: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -54,6 +54,7 @@ def test_both_processes_leave_the_barrier_at_the_same_agreed_moment(points: list
         assert min(point["late"]) >= 0
 
 
+@pytest.mark.alone
 def test_times_of_clocks_that_drift_by_200_ppm_are_inside_their_bounds(program: Path) -> None:
     told = clock_program.run_shim(program, "affine", 10_000, 0.001)
     assert told["messages"] == 20_000

@@ -170,6 +170,7 @@ def test_calls_are_timed_by_the_clock_or_by_the_cpu_time_of_their_thread(live: S
         assert all(0 <= time < 1e6 for time in phase["comm"]["batches"])
 
 
+@pytest.mark.alone
 def test_a_call_of_recv_contains_the_wait_for_a_sender_who_is_late(live: Session) -> None:
     """Without a barrier the receiver calls at once, and the sender after its accesses of 8 MB. A busy machine
     holds up some calls, not each of fifteen sends, and not the receiver in each of three windows.
