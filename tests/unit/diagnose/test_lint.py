@@ -93,3 +93,18 @@ def test_the_smallest_limit_of_a_cgroup_and_those_above_it_counts(tmp_path: Path
     (folder.parent / "cpu.max").write_text("150000 100000\n")
     assert cpu_quota(tmp_path) == 1.5
     assert cpu_quota(tmp_path / "nowhere") is None
+
+
+@pytest.mark.parametrize(("space", "quota"), [("cgroup:[1]", 2.0), ("cgroup:[2]", None)])
+def test_a_cgroup_that_the_own_sys_does_not_show_is_read_by_an_ancestor_of_its_namespace(
+    tmp_path: Path, space: str, quota: float | None
+) -> None:
+    for process, parent, namespace in (("self", "7", "cgroup:[1]"), ("7", "1", space), ("1", "0", space)):
+        (tmp_path / "proc" / process / "ns").mkdir(parents=True)
+        (tmp_path / "proc" / process / "status").write_text(f"Name:\tx\nPPid:\t{parent}\nUid:\t0\n")
+        (tmp_path / "proc" / process / "ns/cgroup").symlink_to(namespace)
+    (tmp_path / "proc/self/cgroup").write_text("0::/job\n")
+    folder = tmp_path / "proc/7/root/sys/fs/cgroup/job"
+    folder.mkdir(parents=True)
+    (folder / "cpu.max").write_text("200000 100000\n")
+    assert cpu_quota(tmp_path) == quota

@@ -447,8 +447,9 @@ def _event_class(key: tuple[Any, ...], *, device: bool) -> EventClass:
     name, category, detail, collective, _ = key
     text = detail.decode("utf-8", "replace").strip()
     if text and device:
-        grid, block, shared = (re.findall(r"-?\d+", one) for one in text.split("\0", 2))
-        text = launch_detail(grid, block, int(shared[0]) if shared else 0)
+        *sizes, shared = text.split("\0", 2)
+        grid, block = (re.findall(r"-?\d+", one) for one in sizes)
+        text = launch_detail(grid, block, int(shared) if re.fullmatch(r"\d{1,18}", shared) else 0)
     stated = str(category) or ("device" if device else "")
     return EventClass(
         name=str(name), category=STEP if not device and STEPS.match(str(name)) else stated,
