@@ -29,10 +29,8 @@ from elbowroom.profile.rank_file import (
     OPEN,
     POSTED_COLLECTIVE,
     POSTED_RECEIVE,
-    POSTED_SEND,
     RECEIVE,
-    SEND,
-    SENDRECV,
+    SENDING,
     SPAN,
     RankFile,
     Records,
@@ -333,14 +331,7 @@ def clock_starts(ranks: Sequence[RankFile]) -> dict[int, int]:
 
 def _ends(ranks: Sequence[RankFile], start: dict[int, int]) -> list[int]:
     """When each rank ended, or its last record."""
-    return [max(rank.end_ns or rank.start_ns, _last(rank)) - start[rank.rank] for rank in ranks]
-
-
-def _last(rank: RankFile) -> int:
-    """The last time in the records, on the clock of the host."""
-    last = max(int(rank.kept[name].max(initial=0)) for name in ("begin", "end"))
-    release(rank.kept)
-    return last
+    return [max(rank.end_ns or rank.start_ns, rank.totals.last) - start[rank.rank] for rank in ranks]
 
 
 def _samples(rank: RankFile) -> Records | None:
@@ -431,7 +422,7 @@ def _notes(ranks: Sequence[RankFile], manifest: ProfileManifest | None) -> list[
     notes += sharing(ranks)
     if not any(_moved(rank) for rank in ranks):
         notes.append("the program sent no data by MPI")
-    elsewhere = sum(_sent_elsewhere(rank) for rank in ranks)
+    elsewhere = sum(rank.totals.elsewhere for rank in ranks)
     if elsewhere:
         where = "in this node" if ranks[0].nodes == 1 else "on other nodes"
         notes.append(
@@ -441,8 +432,7 @@ def _notes(ranks: Sequence[RankFile], manifest: ProfileManifest | None) -> list[
     return notes
 
 
-_SENT = (SEND, SENDRECV, POSTED_SEND)
-MOVING = (*_SENT, RECEIVE, POSTED_RECEIVE, COLLECTIVE, POSTED_COLLECTIVE, ONE_SIDED)
+MOVING = (*SENDING, RECEIVE, POSTED_RECEIVE, COLLECTIVE, POSTED_COLLECTIVE, ONE_SIDED)
 """Kinds of records that move data."""
 
 
@@ -452,16 +442,6 @@ def _moved(rank: RankFile) -> bool:
     if any(rank.windows[flow].any() for flow in flows):
         return True
     return bool((rank.kept["bytes"][np.isin(rank.kept["kind"], MOVING)] > 0).any())
-
-
-def _sent_elsewhere(rank: RankFile) -> int:
-    """Bytes that a rank sent to processes of other jobs."""
-    records = rank.kept
-    unnamed = np.flatnonzero(records["peer"] < 0)
-    elsewhere = unnamed[np.isin(records["kind"][unnamed], (*_SENT, ONE_SIDED))]
-    sent = int(records["bytes"][elsewhere].sum(dtype=np.int64))
-    release(records)
-    return sent
 
 
 def _listed(ranks: Sequence[int]) -> str:

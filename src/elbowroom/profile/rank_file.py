@@ -7,6 +7,7 @@ rank, threads, modules, calls, sites, windows, and a ring of records. A killed p
 
 from __future__ import annotations
 
+import functools
 import mmap
 import os
 import stat
@@ -48,6 +49,8 @@ HEADER_BYTES = 4096
     OTHER, SEND, RECEIVE, SENDRECV, COLLECTIVE, POSTED_SEND, POSTED_RECEIVE, POSTED_COLLECTIVE, COMPLETION,
     ONE_SIDED, MARK, BARRIER, RAN, WAITED,
 ) = range(14)  # fmt: skip
+
+SENDING = (SEND, SENDRECV, POSTED_SEND)
 
 BETWEEN, CALL, SPAN, OPEN = 1, 2, 4, 8
 """Flags of a record: the peer is on another node; a call; from post to completion; it was never completed."""
@@ -136,12 +139,22 @@ _TORN = 64
 """Records that a killed process may leave incomplete: one for each of its threads."""
 
 
-class RankFile(msgspec.Struct, frozen=True, kw_only=True):
+class RecordTotals(msgspec.Struct, kw_only=True):
+    """Of the records of a file: the `last` time in them, ns; the bytes that went `elsewhere`, to processes of
+    other jobs; `samples`: indices of those that are the scheduler's.
+    """
+
+    last: int = 0
+    elsewhere: int = 0
+    samples: npt.NDArray[np.intp]
+
+
+class RankFile(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A process. Times are ns on its host's monotonic clock; `end_ns` is None where MPI_Finalize never came.
 
     `nodes_of`: (size,) node of each rank of MPI_COMM_WORLD; `windows`: (window_count,) WINDOW; `kept`:
-    RECORD as in the file, the oldest first, those that are left; `lost` others were not recorded or
-    overwritten. `sites`: those of unknown place, one for each of `call_kinds`, come first.
+    RECORD as in the file, the oldest first, those that are left, and their `totals`; `lost` others were not
+    recorded or overwritten. `sites`: those of unknown place, one for each of `call_kinds`, come first.
 
     Not in files of format 1 (None): `sites`, `site_of`, samples, `limits`; `limits` is also None where the
     control group is not known.
@@ -168,6 +181,7 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
     nodes_of: npt.NDArray[np.int32]
     windows: Records
     kept: Records
+    totals: RecordTotals
     threads: tuple[ThreadPlace, ...] = ()
     sites: tuple[Site, ...] | None = None
     limits: CpuLimits | None = None
@@ -175,7 +189,9 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_sample(self) -> npt.NDArray[np.bool_]:
         """Which of `kept` are the scheduler's samples."""
-        return self.kept["kind"] >= RAN
+        result = np.zeros(len(self.kept), dtype=bool)
+        result[self.totals.samples] = True
+        return result
 
     @property
     def call_of(self) -> npt.NDArray[np.int64]:
@@ -199,12 +215,12 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
         """(N,) number in `sites` of each of `records`."""
         return None if self.sites is None else self.kept["call"][~self.is_sample].astype(np.int64)
 
-    @property
+    @functools.cached_property
     def samples(self) -> Records | None:
         """SAMPLE (scheduler.py) of the threads that call MPI, ordered by begin."""
         if self.sites is None:
             return None
-        records = self.kept.take(np.flatnonzero(self.is_sample))  # of rows faster than by a mask
+        records = self.kept.take(self.totals.samples)  # of rows faster than by a mask
         ran, waited = (records[records["kind"] == kind] for kind in (RAN, WAITED))
         return samples_of(ran, waited, (ran["flags"] & OPEN) > 0, len(self.threads))
 
@@ -240,7 +256,7 @@ def read_rank(path: Path) -> RankFile:
     windows = tables["windows_at"][: 0 if head["merging"] else int(head["window_count"])]
     check(path, "windows", all(int(windows[name].max(initial=0)) < MOST_NS for name in WINDOW.names or ()))
     places = len(names) if sites is None else len(sites)
-    kept, torn = _checked_records(path, head, tables["records_at"], places)
+    kept, totals, torn = _checked_records(path, head, tables["records_at"], places)
     written, capacity = int(head["written"]), int(head["records"])
     plain: dict[str, Any] = {name: int(head[name]) for name in _PLAIN}
     return RankFile(
@@ -254,6 +270,7 @@ def read_rank(path: Path) -> RankFile:
         nodes_of=nodes_of,
         windows=windows,
         kept=kept,
+        totals=totals,
         threads=threads,
         sites=sites,
         limits=None if is_old else limits_of(path, head),
@@ -347,35 +364,57 @@ def _checked_calls(path: Path, table: npt.NDArray[Any]) -> tuple[CallKind, ...]:
     )
 
 
-def _checked_records(path: Path, head: Any, ring: Records, places: int) -> tuple[Records, int]:
-    """The records, the oldest first, and how many of a killed process were incomplete."""
+def _checked_records(path: Path, head: Any, ring: Records, places: int) -> tuple[Records, RecordTotals, int]:
+    """The records, the oldest first, their totals, and how many of a killed process were incomplete."""
     written, capacity = int(head["written"]), len(ring)
     if written <= capacity:
         records = ring[:written]
     else:
         first = written % capacity if capacity else 0
         records = np.concatenate([ring[first:], ring[:first]])
-    begin, end, peer, size = records["begin"], records["end"], records["peer"], int(head["size"])
+    good, totals = _totals(head, records, places)
+    bad = len(records) - int(np.count_nonzero(good))
+    if bad == 0:
+        return records, totals, 0
+    if head["end_ns"] == 0 and bad <= _TORN:
+        return records[good], _totals(head, records[good], places)[1], bad
+    raise file_error(path, f"is damaged: {bad} of {len(records)} records have impossible values")
+
+
+def _totals(head: Any, records: Records, places: int) -> tuple[npt.NDArray[np.bool_], RecordTotals]:
+    """Which records are possible, and the totals of all: in one pass over their memory."""
+    good, samples, last, elsewhere = np.ones(len(records), dtype=bool), [], 0, 0
+    for first in range(0, len(records), _BLOCK):
+        block = columns_of(records[first : first + _BLOCK])
+        sampled = block["kind"] >= RAN
+        good[first : first + _BLOCK] = _possible(head, block, sampled, places)
+        samples.append(first + np.flatnonzero(sampled))
+        last = max(last, int(block["begin"].max()), int(block["end"].max()))
+        unnamed = np.flatnonzero(block["peer"] < 0)
+        sent = unnamed[np.isin(block["kind"][unnamed], (*SENDING, ONE_SIDED))]
+        elsewhere += int(block["bytes"][sent].sum(dtype=np.int64))
+    at = np.concatenate(samples) if samples else np.zeros(0, dtype=np.intp)
+    return good, RecordTotals(last=last, elsewhere=elsewhere, samples=at)
+
+
+def _possible(
+    head: Any, block: dict[str, npt.NDArray[Any]], sampled: npt.NDArray[np.bool_], places: int
+) -> npt.NDArray[np.bool_]:
+    begin, end, peer, size = block["begin"], block["end"], block["peer"], int(head["size"])
     # What was never completed has no end yet.
-    still = (end == 0) & (records["flags"] & OPEN > 0)
-    samples = np.flatnonzero(records["kind"] >= RAN)
-    is_peer = (peer < size) & (peer >= -size - 1) & (records["call"] < places)
-    is_peer[samples] = (peer[samples] < MOST_CPUS) & (peer[samples] >= -1)
-    good = (
-        is_peer
+    still = (end == 0) & (block["flags"] & OPEN > 0)
+    of_call = (peer < size) & (peer >= -size - 1) & (block["call"] < places)
+    of_sample = (peer < MOST_CPUS) & (peer >= -1)
+    result: npt.NDArray[np.bool_] = (
+        np.where(sampled, of_sample, of_call)
         & (begin > 0)
         & (begin < MOST_NS)
         & ((end >= begin) | still)
         & (end < MOST_NS)
-        & (records["bytes"] < _MOST_BYTES)
-        & (records["kind"] <= (BARRIER if head["version"] == 1 else WAITED))
+        & (block["bytes"] < _MOST_BYTES)
+        & (block["kind"] <= (BARRIER if head["version"] == 1 else WAITED))
     )
-    bad = len(records) - int(np.count_nonzero(good))
-    if bad == 0:
-        return records, 0
-    if head["end_ns"] == 0 and bad <= _TORN:
-        return records[good], bad
-    raise file_error(path, f"is damaged: {bad} of {len(records)} records have impossible values")
+    return result
 
 
 _BLOCK = 1 << 14

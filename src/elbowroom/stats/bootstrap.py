@@ -30,9 +30,9 @@ def weights(repetitions: int, seed: int, resamples: int = RESAMPLES) -> NDArray[
     Each column sums to `repetitions`.
     """
     draws = indices(np.random.default_rng(seed), repetitions, resamples)
-    counts = np.zeros((resamples, repetitions), dtype=np.int16)
-    np.add.at(counts, (np.arange(resamples)[:, None], draws), 1)
-    return np.ascontiguousarray(counts.T)
+    places = draws * resamples + np.arange(resamples)[:, None]
+    counts = np.bincount(places.ravel(), minlength=repetitions * resamples)
+    return counts.reshape(repetitions, resamples).astype(np.int16)
 
 
 def resampled_medians(values: Floats, groups: Ints, drawn: NDArray[np.int16]) -> Floats:
