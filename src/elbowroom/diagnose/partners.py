@@ -47,15 +47,13 @@ class Posts(NamedTuple):
         """When each of them was posted, ns."""
         return self.first + np.cumsum(self.later, dtype=np.int64)
 
-    @property
-    def entered(self) -> Ints:
-        """When the call that completes each of them begins, ns."""
-        return self.begin + self.in_call.astype(np.int64)
+    def entered(self, begin: Ints) -> Ints:
+        """When the call that completes each of them begins, ns; `begin`: of all, which takes time to add up."""
+        return begin + self.in_call.astype(np.int64)
 
-    @property
-    def end(self) -> Ints:
+    def end(self, begin: Ints) -> Ints:
         """When each of them is complete, ns."""
-        return self.begin + self.lasted.astype(np.int64)
+        return begin + self.lasted.astype(np.int64)
 
 
 class CalledTogether(NamedTuple):
@@ -129,29 +127,31 @@ class Partners:
     def _with_sends(self, own: RankCalls, some: Ints, peer: int, sent: Posts, result: Readiness) -> None:
         operations = own.operations
         a, b = _matched(operations.bytes[some], sent.bytes)
-        at, begin, entered = some[a], sent.begin[b], sent.entered[b]
-        good = begin <= operations.end[at]
-        at, begin, entered = at[good], begin[good], entered[good]
-        later = begin > result.ready[at]
-        result.ready[at] = np.maximum(result.ready[at], begin)
-        result.partner[at[later]] = peer
+        at, begin = some[a], sent.begin
+        begin, entered, end = begin[b], sent.entered(begin)[b], operations.end[at]
+        good = begin <= end
+        if not good.all():
+            at, begin, entered, end = at[good], begin[good], entered[good], end[good]
+        _wait_for(result, at, begin, peer)
         # What came before the sender was in its call again needed no sender. So do others of its size.
-        alone = _of_such_sizes(operations.bytes[at], entered > operations.end[at])
+        alone = _of_such_sizes(operations.bytes[at], entered > end)
         result.entered[at], result.matched[at] = np.where(alone, 0, entered), True
 
     def _with_receives(self, own: RankCalls, some: Ints, peer: int, posted: Posts, result: Readiness) -> None:
         operations = own.operations
         a, b = _matched(operations.bytes[some], posted.bytes)
-        good = posted.end[b] >= operations.begin[some[a]]
-        at, b = some[a[good]], b[good]
-        begin, result.matched[at] = posted.begin[b], True
+        at, begin = some[a], posted.begin
+        good = posted.end(begin)[b] >= operations.begin[at]
+        begin, entered = begin[b], posted.entered(begin)[b]
+        if not good.all():
+            at, begin, entered = at[good], begin[good], entered[good]
+        result.matched[at] = True
         # What ended before its receive was posted was copied by the library. So are others of its size.
         waits = ~_of_such_sizes(operations.bytes[at], begin > operations.end[at])
-        at, b, begin = at[waits], b[waits], begin[waits]
-        later = begin > result.ready[at]
-        result.ready[at] = np.maximum(result.ready[at], begin)
-        result.partner[at[later]] = peer
-        result.entered[at] = posted.entered[b]
+        if not waits.all():
+            at, begin, entered = at[waits], begin[waits], entered[waits]
+        _wait_for(result, at, begin, peer)
+        result.entered[at] = entered
 
     def _with_ranks(self, own: RankCalls, key: Key, some: Ints, result: Readiness) -> None:
         group = self._group(key, own.rank)
@@ -176,9 +176,7 @@ class Partners:
             waits = (operations.bytes[at] > EAGER) | (root == own.rank)
         good = waits & (last <= operations.end[at])
         at, last, who, entered = at[good], last[good], who[good], entered[good]
-        later = last > result.ready[at]
-        result.ready[at] = np.maximum(result.ready[at], last)
-        result.partner[at[later]] = who[later]
+        _wait_for(result, at, last, who)
         result.entered[at], result.matched[at] = entered, True
 
     def _group(self, key: Key, rank: int) -> CalledTogether | None:
@@ -195,6 +193,14 @@ class Partners:
             if groups and all(group is not None for group in groups):
                 return {rank: group for group in groups if group is not None for rank in group.ranks}
         return {}
+
+
+def _wait_for(result: Readiness, at: Ints, time: Ints, who: int | npt.NDArray[np.int32]) -> None:
+    """Operations `at` (N,) are not ready before each `time`, at which `who` was there."""
+    ready = result.ready[at]
+    later = time > ready
+    result.ready[at] = np.maximum(ready, time)
+    result.partner[at] = np.where(later, who, result.partner[at])
 
 
 def _communicators(members: int, size: int) -> Iterator[list[range]]:
@@ -216,11 +222,12 @@ def _together(ranks: Sequence[int], posts: Mapping[int, Posts]) -> CalledTogethe
     first_of = {}
     for rank in ranks:
         own = posts[rank]
-        begin = own.begin[len(own.later) - count :]
+        first, begin = len(own.later) - count, own.begin
+        np.maximum(entered, own.entered(begin)[first:], out=entered)
+        np.minimum(first_end, own.end(begin)[first:], out=first_end)
+        begin = begin[first:]
         who[begin > last] = rank
         np.maximum(last, begin, out=last)
-        np.maximum(entered, own.entered[len(own.entered) - count :], out=entered)
-        np.minimum(first_end, own.end[len(own.end) - count :], out=first_end)
         first_of[rank] = begin
     whole = len(ranks) == len(posts)
     if not whole and count and float((last <= first_end).mean()) < OVERLAPPING:
@@ -241,9 +248,8 @@ def _of_such_sizes(size: Ints, shown: Bools) -> Bools:
 
 def _posts(own: RankCalls, some: Ints) -> Posts:
     operations, calls = own.operations, own.calls
-    call = operations.call[some]
-    entered, known = operations.end[some], call >= 0
-    entered[known] = calls.begin[call[known]]
+    call, end = operations.call[some], operations.end[some]
+    entered = np.where(call >= 0, calls.begin[call], end) if len(calls.begin) else end
     size = np.minimum(operations.bytes[some], np.iinfo(np.uint32).max).astype(np.uint32)
     begin = operations.begin[some]
     later = np.diff(begin, prepend=begin[:1])
@@ -253,7 +259,7 @@ def _posts(own: RankCalls, some: Ints) -> Posts:
         int(begin[0]),
         later.astype(np.min_scalar_type(int(later.max()))),  # what others need of all ranks is most of memory
         (entered - begin).astype(np.float32),
-        (operations.end[some] - begin).astype(np.float32),
+        (end - begin).astype(np.float32),
         size,
     )
 
