@@ -28,7 +28,7 @@ BUDGET = 0.005
 ALLOWANCE = 4
 """Steps that they may cost before that."""
 BETWEEN_ROUNDS = 12
-"""Blocks under a setting that pays between two rounds."""
+"""Blocks under a setting that pays for each block of a round that is not under it."""
 RECENT = 8
 """Rounds by which a setting that was kept is seen to harm: all but one of them."""
 RECENT_STEPS = 15
@@ -113,8 +113,11 @@ class Decision:
         earlier: Mapping[str, Sequence[float]] | None = None,
         threads: Mapping[int, int] | None = None,
         block_seconds: float = BLOCK_SECONDS,
+        until_round: int = 0,
     ) -> None:
-        """`threads`: the numbers that an earlier run chose, by phase, in place of a search."""
+        """Of earlier runs: `earlier`, the values of their rounds by arm; `threads`, the numbers that were
+        chosen, by phase, in place of a search; `until_round`, as below.
+        """
         self.arms = {AS_IT_IS: ArmSettings(0, {}), PLACEBO: ArmSettings(1, placebo)}
         for number, (name, settings) in enumerate(acting.items(), start=2):
             self.arms[name] = ArmSettings(number, settings)
@@ -134,7 +137,7 @@ class Decision:
         self._pending: deque[Block] = deque()
         self._open: dict[int, dict[str, float]] = {}
         self._sizes: dict[int, int] = {}
-        self._kept = BETWEEN_ROUNDS
+        self._kept = until_round
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._is_given_up = False
         self._watched = AS_IT_IS
@@ -205,6 +208,11 @@ class Decision:
             return self.search is not None and self.search.is_done
         is_last = len(self.experiments) >= len(self._arms_of)
         return is_last and self.experiment.is_decided and not self._pending
+
+    @property
+    def until_round(self) -> int:
+        """Blocks under the setting that is kept before the next round: 0 where one is not complete."""
+        return 0 if self._open else self._kept
 
     @property
     def _telling(self) -> list[OnlineExperiment]:
@@ -400,13 +408,13 @@ class Decision:
             if self._kept > 0 and (self.is_settled or self.chosen != self.reference):
                 self._kept -= 1
                 return self._filler(self.chosen)
-            self._kept = BETWEEN_ROUNDS
             order = experiment.order()
             if self.is_settled and self.chosen != AS_IT_IS and AS_IT_IS not in order:
                 # Levers that were kept one by one are watched together.
                 order = (AS_IT_IS, *order)[:: -1 if self._rounds % 2 else 1]
             if len(order) == 1:
                 return self._filler(self.chosen)
+            self._kept = BETWEEN_ROUNDS * (len(order) - 1)
             self._rounds += 1
             self._open[self._rounds] = {}
             self._sizes[self._rounds] = len(order)

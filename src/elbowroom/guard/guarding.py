@@ -11,14 +11,14 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.guard.board import VARIABLE, board_path
 from elbowroom.guard.decision import BLOCK_SECONDS, THREADS_ARM, Decision
-from elbowroom.guard.experiment import NOTHING, Verdict
+from elbowroom.guard.experiment import AS_IT_IS, NOTHING, Verdict
 from elbowroom.guard.keeper import keeping, restore_left_over
 from elbowroom.guard.lever import GuardedProgram, Lever
 from elbowroom.guard.levers import check_numbers, find_levers, threads
 from elbowroom.guard.node import guard_of_node
 from elbowroom.guard.prediction import NO_MODEL, SiteModel
 from elbowroom.guard.receipt import ArmEntry, LeverEntry, Receipt, WorstStep
-from elbowroom.guard.steering import OUTSIDE_BLOCK, MakeDecision, RunningLever, Steering, arm_of
+from elbowroom.guard.steering import OUTSIDE_BLOCK, WARM_UP, MakeDecision, RunningLever, Steering, arm_of
 from elbowroom.guard.step_file import STEPS_VARIABLE
 from elbowroom.guard.thread_search import ThreadSearch
 from elbowroom.launch import recorder
@@ -113,7 +113,10 @@ def guard(request: GuardRequest, run: Callable[[RecordedCommand], int]) -> Recei
                 return _without_steps(request, run(prepared), (), acts_elsewhere=True)
             node.offer(path)
             with keeping(path.name.removeprefix("elbow-guard-")) as keeper:
-                steering = Steering(path, program, levers, keeper, _decider(request), request.model)
+                # A setting that paid in an earlier run acts from the beginning.
+                pays = request.earlier is not None and request.earlier.chosen != AS_IT_IS
+                warm_up = 0 if pays else WARM_UP
+                steering = Steering(path, program, levers, keeper, _decider(request), request.model, warm_up)
                 begin = time.process_time()
                 with steering.steering():
                     code = run(prepared)
@@ -152,6 +155,7 @@ def _decider(request: GuardRequest) -> MakeDecision:
             earlier=None if earlier is None else {arm.arm: arm.rounds for arm in earlier.arms},
             threads=chosen,
             block_seconds=OUTSIDE_BLOCK if outside else BLOCK_SECONDS,
+            until_round=0 if earlier is None else max(earlier.until_round, WARM_UP),
         )
 
     return decide
@@ -229,6 +233,7 @@ def _receipt(
         switches=steering.switches,
         chosen="off" if decision is None else decision.chosen,
         decided_at=steering.decided_at,
+        until_round=0 if decision is None else decision.until_round,
         steps=steering.steps,
         step_seconds=steering.seconds / steering.steps if steering.steps else None,
         recognised_by=steering.recognised_by,

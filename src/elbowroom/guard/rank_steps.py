@@ -18,8 +18,12 @@ MIXED = -1
 
 
 class JoinedSteps(NamedTuple):
-    """Steps in their order, each of shape (steps,): their `numbers` in the first rank, when they began there
-    and how long they took in the mean of all ranks, s, and their arm or MIXED. `rows`: those of each rank.
+    """Steps in their order, each of shape (steps,): their `numbers` in the first rank, when the first rank of
+    all began them, how long they took, s, and their arm or MIXED. `rows`: those of each rank.
+
+    A step takes from the moment at which the last rank begins it to that at which the last rank ends it, so
+    the durations of all steps add up to the time of the job. A mean over ranks would have parts of the step
+    before, where one rank is ahead of another.
     """
 
     numbers: npt.NDArray[np.int64]
@@ -45,6 +49,11 @@ class JoinedSteps(NamedTuple):
             threads={phase: int(threads[phase]) for phase in there if threads[phase]},
             got={phase: int(got[phase]) for phase in there if got[phase]},
         )
+
+    def last_rank(self) -> int:
+        """The place in `rows` of the rank that mostly begins last."""
+        begins = np.stack([rows["begin"] for rows in self.rows]).astype(np.int64)
+        return int(np.argmax(np.median(begins - begins[0], axis=1)))
 
     def got_threads(self) -> dict[int, int]:
         """By phase, where a number of threads was set: the least one that the latest such step had."""
@@ -96,12 +105,12 @@ class RankSteps:
 
 
 def _of_rows(numbers: npt.NDArray[np.int64], rows: Sequence[npt.NDArray[np.void]]) -> JoinedSteps:
-    arms = np.stack([one["arm"] for one in rows]).astype(np.int64)
-    seconds = np.mean([(one["end"] - one["begin"]).astype(float) for one in rows], axis=0) / 1e9
+    arms, begins, ends = (np.stack([one[name] for one in rows]) for name in ("arm", "begin", "end"))
+    arms = arms.astype(np.int64)
     return JoinedSteps(
         numbers=numbers,
-        begins=rows[0]["begin"].astype(float) / 1e9,
-        seconds=seconds,
+        begins=begins.min(axis=0).astype(float) / 1e9,
+        seconds=(ends.max(axis=0) - begins.max(axis=0)).astype(float) / 1e9,
         arms=np.where((arms == arms[0]).all(axis=0), arms[0], MIXED),
         rows=tuple(rows),
     )

@@ -63,7 +63,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     guard costs; None before the first look. `chosen`: the arm that is kept. `switches`: how often the first
     rank changed arms in `steps` steps of `step_seconds`, which were recognised by `marks` or `calls`.
     `ranks`: those on this `host`, of which `first_rank` has the least number; `acts_elsewhere`: the guard of
-    another rank on it acts and has the receipt. `decided_at`: the step from which on a setting was kept.
+    another rank on it acts and has the receipt. `decided_at`: the step from which on a setting was kept;
+    `until_round`: blocks of it that are left before the next round, for `--resume`.
     `worst`: the longest step; `held_seconds`: for how long tasks and neighbours were held back, added up;
     `guard_seconds`: processor time of the guard itself while the program ran. `threads`: the chosen number by
     phase. `by_lever`: what each lever gained on top of those before it. `job`: its name by the launcher;
@@ -82,6 +83,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     switches: int
     chosen: str
     decided_at: int | None
+    until_round: int = 0
     steps: int
     step_seconds: float | None
     recognised_by: str

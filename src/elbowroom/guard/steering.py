@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import threading
 import time
 from collections import deque
@@ -49,7 +50,9 @@ OUTSIDE_BLOCK = 0.5
 MOST_CALLS = 4 * CALLS
 """Calls in which steps must be found."""
 WARM_UP = 2
-"""Steps that are not counted: the first ones."""
+"""Steps that are in no round: the first ones."""
+FILE_TIME = 0.1
+"""Seconds after which a change of a folder shows in its time, at most."""
 WATCHED = 4
 """Steps over which the rate of messages is measured, where there is a model."""
 
@@ -87,19 +90,23 @@ class Steering:
         keeper: Keeper,
         make_decision: MakeDecision,
         model: SiteModel = NO_MODEL,
+        warm_up: int = WARM_UP,
     ) -> None:
-        """Nothing is started yet. `model`: by which gains are predicted."""
+        """Nothing is started yet. `model`: by which gains are predicted; `warm_up`: steps before it acts."""
         self._board_path, self._program, self._keeper = board_path, program, keeper
         self._levers, self._make_decision, self._model = tuple(levers), make_decision, model
         self._traffic_before: NodeTraffic | None = None
+        self._warm_up = warm_up
         self._stop = threading.Event()
         self._pause = QUICK
         self._files: dict[Path, StepFile] = {}
         self._ready = False
         self._left_alone = False
+        self._folder_changed: float | None = None
         self._gone_since: float | None = None
         self._tried_at = FEWEST_CALLS
         self._joined: RankSteps | None = None
+        self._leader: Path | None = None
         self._next = 0
         self._planned: deque[tuple[int, Block]] = deque()
         self._taken: list[StepObservation] = []
@@ -157,7 +164,7 @@ class Steering:
     def _run(self) -> None:
         begin, spent = time.monotonic(), 0.0
         while not self._left_alone:
-            stopped = self._stop.wait(self._pause)
+            stopped, was_ready = self._stop.wait(self._pause), self._ready
             try:
                 self.look()
             except (ElbowroomError, OSError, ValueError) as error:
@@ -167,7 +174,8 @@ class Steering:
                 return
             cost, spent = time.thread_time() - spent, time.thread_time()
             self._pause = self._interval()
-            if self._pause == SLOW or spent > START + SHARE * (time.monotonic() - begin):
+            is_dear = self._pause == SLOW or spent > START + SHARE * (time.monotonic() - begin)
+            if is_dear and was_ready:  # the look that tried the levers says nothing of those to come
                 self._pause = min(max(self._pause, cost / SHARE), LONGEST)
 
     def _interval(self) -> float:
@@ -178,8 +186,9 @@ class Steering:
             return QUICK
         if self.decision is None or self.decision.is_settled:
             return SLOW
-        step = self.seconds / max(self.steps, 1)
-        return min(max(EARLY, step), QUICK) if self.steps < EARLY_STEPS else QUICK
+        half_step = self.seconds / max(self.steps, 1) / 2
+        longest = QUICK if any(not one.lever.inside for one in self.running) else SLOW
+        return min(max(EARLY if self.steps < EARLY_STEPS else QUICK, half_step), longest)
 
     def look(self) -> None:
         """Takes what happened since the last look, and plans on."""
@@ -188,7 +197,7 @@ class Steering:
             return
         if not self._ready:
             self._recognise()
-        else:
+        if self._ready:
             if self._joined is not None and (steps := self._joined.new()) is not None:
                 self._take(steps)
             self._plan()
@@ -209,9 +218,7 @@ class Steering:
             self._held[rank.process] = max(rank.held, self._held.get(rank.process, 0.0))
 
     def _find_files(self) -> None:
-        for path in sorted(self._board_path.parent.glob(f"{self._board_path.name}.steps-*")):
-            if path in self._files or path.suffix == ".draft":
-                continue
+        for path in self._new_files():
             if self._ready:
                 self._leave_alone("ranks started after the others: the program runs on as it is")
                 return
@@ -223,6 +230,22 @@ class Steering:
             self._gone_since = time.monotonic()
         elif time.monotonic() - self._gone_since > 1 and self._ready:
             self._leave_alone("ranks ended before the others: the program runs on as it is")
+
+    def _new_files(self) -> list[Path]:
+        """Files of steps that are not known yet. The folder is read where it changed: that takes most of the
+        time of a look.
+        """
+        folder, prefix = self._board_path.parent, f"{self._board_path.name}.steps-"
+        changed = folder.stat().st_mtime
+        if changed == self._folder_changed:
+            return []
+        self._folder_changed = changed if time.time() - changed > FILE_TIME else None
+        names = (name for name in os.listdir(folder) if name.startswith(prefix))
+        return [
+            path
+            for name in sorted(names)
+            if (path := folder / name) not in self._files and path.suffix != ".draft"
+        ]
 
     def _leave_alone(self, why: str) -> None:
         self.notes.append(why)
@@ -240,7 +263,7 @@ class Steering:
         files = [self._files[path] for path in self._paths()]
         if all(file.is_recognised for file in files):
             steps = min(file.step_count for file in files)
-            if steps < WARM_UP:
+            if steps < self._warm_up:
                 return
             rate = self._rate(steps)
             if rate is None:
@@ -301,7 +324,7 @@ class Steering:
         by_rank = {path: self._files[path] for path in self._paths()}
         self._joined = RankSteps(by_rank, self.recognised_by == "marks")
         self._next = files[0].step_count + 1
-        files[0].lead()
+        files[0].lead(True)
         self._ready = True
 
     def _try_lever(self, lever: Lever, access: LeverAccess) -> None:
@@ -324,6 +347,8 @@ class Steering:
         """Steps that all ranks have completed."""
         self.steps += len(steps.numbers)
         self.seconds += float(steps.seconds.sum())
+        if self._leader is None:
+            self._choose_leader(steps)
         known = steps.arms[steps.arms != MIXED]
         self.switches += int(np.count_nonzero(np.diff(known, prepend=self._last_arm)))
         self._last_arm = int(known[-1]) if len(known) else self._last_arm
@@ -331,6 +356,17 @@ class Steering:
         self._note_worst(steps)
         if self.decision is not None:
             self._take_blocks(steps, self.decision)
+
+    def _choose_leader(self, steps: JoinedSteps) -> None:
+        """The rank that begins its steps last: a setting that another one writes would act on the end of the
+        step before.
+        """
+        paths = self._paths()
+        self._leader = paths[steps.last_rank()]
+        for path in paths:
+            self._files[path].lead(path == self._leader)
+        if self._leader != paths[0]:
+            self._forget_plans()
 
     def _take_blocks(self, steps: JoinedSteps, decision: Decision) -> None:
         """The blocks that are complete by these steps, which have to have run under their arms."""
@@ -380,9 +416,11 @@ class Steering:
         current = self._files[self._paths()[0]].step_count + 1
         step = self.seconds / max(self.steps, 1)
         between = math.ceil(self._pause / step) if step > 0 else 0
+        skipped = 0
         if not self._planned:
             # The ranks keep so many steps only.
             self._next = max(self._next, current + 1 + max(0, between - STEPS // 2))
+            skipped = self._next - current
         arms: list[int] = []
         first = self._next
         while self._next < current + 2 + 2.5 * between and self._can_plan():
@@ -394,11 +432,11 @@ class Steering:
         self._follow_plan(current)
         if self.decided_at is None and self.decision.chosen != AS_IT_IS:
             self.decided_at = current
-        rest = self.decision.arms[self.decision.chosen].number if self.decision.is_settled else 0
+        rest = self.decision.arms[self.decision.chosen].number
         if arms:
             offsets = self._joined.offsets if self._joined is not None else {}
             for path, file in self._files.items():
-                file.plan(first + offsets.get(path, 0), arms, rest)
+                file.plan(first + offsets.get(path, 0), arms, rest, skipped)
 
     def _can_plan(self) -> bool:
         if not self._planned:
@@ -423,7 +461,7 @@ class Steering:
         if running is not None:
             self._apply_outside(running.arm)
         elif self.decision is not None:
-            self._apply_outside(self.decision.chosen if self.decision.is_settled else AS_IT_IS)
+            self._apply_outside(self.decision.chosen)
 
     def _apply_outside(self, arm: str) -> None:
         """Acts with the levers outside of the ranks; one that cannot act any more is not used again."""

@@ -133,9 +133,9 @@ class StepFile:
         """Calls are not recorded any more."""
         self._set(_LEARNS, 0)
 
-    def lead(self) -> None:
-        """This rank writes the settings of each arm to the board."""
-        self._set(_LEADS, 1)
+    def lead(self, leads: bool) -> None:
+        """Whether this rank writes the settings of each arm to the board, where its steps begin."""
+        self._set(_LEADS, int(leads))
 
     def set_arm(self, arm: int, settings: Mapping[int, int]) -> None:
         """The settings of an arm, by the number of the lever; 0 of others."""
@@ -147,12 +147,20 @@ class StepFile:
         values = [threads.get(phase, 0) for phase in range(PHASES)]
         struct.pack_into(f"<{PHASES}H", self._memory, _TABLES + 2 * PHASES * table, *values)
 
-    def plan(self, first: int, arms: Sequence[int], rest: int) -> None:
-        """The arms of the steps from `first` on, and that of all that follow; steps before keep theirs."""
-        for place, arm in enumerate(arms, start=first):
-            self._memory[_PLAN + place % PLAN] = arm
+    def plan(self, first: int, arms: Sequence[int], rest: int, skipped: int = 0) -> None:
+        """The arms of the steps from `first` on; `rest`, that of all that follow and of so many before them.
+        Steps before these keep theirs.
+        """
+        self._put_arms(first - skipped, bytes([rest]) * min(skipped, PLAN))
+        self._put_arms(first, bytes(arms))
         self._set(_REST, rest)
         _LONG.pack_into(self._memory, _PLANNED, first + len(arms))
+
+    def _put_arms(self, first: int, arms: bytes) -> None:
+        place = first % PLAN
+        before_end = arms[: PLAN - place]
+        self._memory[_PLAN + place : _PLAN + place + len(before_end)] = before_end
+        self._memory[_PLAN : _PLAN + len(arms) - len(before_end)] = arms[len(before_end) :]
 
     def _word(self, place: int) -> int:
         return int(_WORD.unpack_from(self._memory, place)[0])

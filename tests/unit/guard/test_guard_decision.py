@@ -213,5 +213,20 @@ def test_a_setting_that_pays_is_kept_while_the_others_are_still_tested() -> None
     earlier = decision.experiments[0].logs
     resumed = Decision(acting, {1: 1}, seed=4, block_seconds=0.0, earlier=earlier)
     _, counts = decide(resumed, noisy(base, 0.03, 4), 40)
-    assert counts[resumed.chosen] >= 0.6 * 40
+    assert counts[resumed.chosen] >= 0.85 * 40
     assert min(counts["x=1"], counts["x=2"]) >= 1
+
+
+def test_short_runs_that_resume_are_under_the_setting_that_pays_and_have_a_round_together() -> None:
+    base = {AS_IT_IS: 1.0, PLACEBO: 1.0, "x=1": 0.85}
+    logs, until_round, kept, rounds = {"x=1": [0.16] * 9, PLACEBO: [0.0] * 9}, 20, 0, 0
+    for run in range(12):
+        decision = Decision({"x=1": {1: 2}}, {1: 1}, seed=run, earlier=logs, until_round=until_round)
+        _, counts = decide(decision, noisy(base, 0.01, run), 10)
+        kept += counts["x=1"]
+        assert decision.experiment is not None
+        rounds += len(decision.experiment.logs["x=1"]) - len(logs["x=1"])
+        logs = {arm: list(values) for arm, values in decision.experiment.logs.items()}
+        until_round = decision.until_round
+    assert kept > 0.85 * 120
+    assert rounds >= 3

@@ -105,9 +105,10 @@ def steering_of(
     board: Path,
     levers: Sequence[Lever] = (),
     decide: Callable[[Sequence[RunningLever], int, tuple[int, ...]], Decision | None] | None = None,
+    warm_up: int = 2,
 ) -> Steering:
     made = decide or (lambda *_: Decision({"x=1": {9: 2}}, {9: 1}, seed=1, block_seconds=0))
-    return Steering(board, PROGRAM, levers, cast("Keeper", None), made)
+    return Steering(board, PROGRAM, levers, cast("Keeper", None), made, warm_up=warm_up)
 
 
 def run(steering: Steering, ranks: Sequence[Rank], count: int, seconds: Callable[[int], float]) -> list[int]:
@@ -234,7 +235,44 @@ def test_a_step_is_complete_when_all_ranks_have_completed_it(board: Path) -> Non
     steps = joined.new()
     assert steps is not None
     assert (steps.numbers.tolist(), steps.begins.tolist()) == ([0], [1.0])
-    assert steps.seconds == pytest.approx([0.2])
+    assert steps.seconds == pytest.approx([0.3])
+
+
+def test_the_step_of_a_rank_that_is_ahead_is_that_of_the_last_one_and_the_last_one_leads(board: Path) -> None:
+    ranks = [Rank(board, rank) for rank in (0, 1)]
+    for rank in ranks:
+        rank.put(step_file._RECOGNISED, "<I", 1)
+    steering = steering_of(board)
+    steering.look()
+    now, before, begin = 1e6, 0.04, 1e6 - 0.02
+    for number in range(60):
+        seconds = 0.02 if ranks[1].arm() == 2 else 0.04
+        ranks[0].step(begin, now + seconds / 2 - begin)  # from the middle of a step to that of the next
+        begin = now + seconds / 2
+        ranks[1].step(now, seconds)
+        now, before = now + seconds, seconds
+        if number % 2:
+            steering.look()
+    assert [struct.unpack_from("<I", rank.memory, step_file._LEADS)[0] for rank in ranks] == [0, 1]
+    assert steering.decision is not None
+    assert steering.decision.experiment is not None
+    logs = steering.decision.experiment.logs["x=1"]
+    assert len(logs) > 5
+    assert logs == pytest.approx([np.log(2)] * len(logs))
+    assert before == 0.02
+
+
+def test_a_setting_that_paid_in_an_earlier_run_acts_from_the_second_step_on(board: Path) -> None:
+    ranks = [Rank(board, rank) for rank in (0, 1)]
+    for rank in ranks:
+        rank.put(step_file._RECOGNISED, "<I", 1)
+    earlier = {"x=1": [0.2] * 9}
+    steering = steering_of(
+        board, (), lambda *_: Decision({"x=1": {9: 2}}, {9: 1}, earlier=earlier, until_round=12), warm_up=0
+    )
+    steering.look()
+    arms = run(steering, ranks, 12, lambda arm: 0.02 if arm == 2 else 0.04)
+    assert arms == [0] + 11 * [2]
 
 
 def test_steps_by_calls_are_the_same_where_they_begin_at_nearly_the_same_time(board: Path) -> None:
