@@ -197,7 +197,7 @@ def main() -> int:
         help="tasks of 1 ms that read memory, those of the chain, and messages of a step",
     )
     parser.add_argument("--steps", type=int, default=1, help="of a block")
-    parser.add_argument("--run-steps", type=int, default=15, help="of a whole run")
+    parser.add_argument("--run-steps", type=int, default=30, help="of a whole run")
     parser.add_argument("--policies", type=lambda text: text.split(","), default=["eager", "lws", "dmdas"])
     parser.add_argument(
         "--graphs", type=lambda text: text.split(","), default=["bursts", "no messages", "no chain"]

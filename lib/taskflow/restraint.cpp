@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -49,7 +50,8 @@ bool Restraint::keep(Task& task) {
   }
   const bool waits = codelet_of(task).bound() == guard::Bound::kMemory && moves();
   if (waits && (setting_ == kPrefer || setting_ == kHold)) {
-    kept_.push_back({&task, elbow_guard_now()});
+    const auto lower = [&](const Kept& kept) { return kept.task->priority < task.priority; };
+    kept_.insert(std::find_if(kept_.begin(), kept_.end(), lower), {&task, elbow_guard_now()});
     return true;
   }
   return false;
@@ -59,14 +61,16 @@ Task* Restraint::release(bool alone) {
   if (kept_.empty()) {
     return nullptr;
   }
-  const bool may = (setting_ != kHold && alone) || (setting_ != kPrefer && setting_ != kHold) || !moves() ||
-                   elbow_guard_now() - kept_.front().since > kLongestWait;
-  if (!may) {
+  const bool may = (setting_ != kHold && alone) || (setting_ != kPrefer && setting_ != kHold) || !moves();
+  const std::uint64_t now = elbow_guard_now();
+  const auto waited_enough = [&](const Kept& kept) { return may || now - kept.since > kLongestWait; };
+  const auto kept = std::find_if(kept_.begin(), kept_.end(), waited_enough);
+  if (kept == kept_.end()) {
     return nullptr;
   }
-  Task* const task = kept_.front().task;
-  elbow_guard_held(board_.get(), elbow_guard_now() - kept_.front().since);
-  kept_.pop_front();
+  Task* const task = kept->task;
+  elbow_guard_held(board_.get(), now - kept->since);
+  kept_.erase(kept);
   return task;
 }
 
@@ -77,9 +81,9 @@ void Restraint::run(Task& task, void* const* buffers) {
     return;
   }
   const bool beside = moves();
-  const std::uint64_t begin = elbow_guard_now();
+  const std::uint64_t begin = guard::processor_time_now();
   task.kernel(buffers, task.argument.data());
-  const std::uint64_t ns = elbow_guard_now() - begin;
+  const std::uint64_t ns = guard::processor_time_now() - begin;
   if (beside == moves()) {
     codelet->add(static_cast<double>(ns) * 1e-9, beside);
   }

@@ -40,7 +40,7 @@ class Restraint {
   std::unique_ptr<guard::Codelets> codelets_;
   guard::Movement movement_;
   std::uint64_t setting_ = 0;
-  std::deque<Kept> kept_;
+  std::deque<Kept> kept_;  // of higher priority first, of equal ones the oldest
 };
 
 }  // namespace elbowroom::taskflow

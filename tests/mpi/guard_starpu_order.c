@@ -1,7 +1,7 @@
 /* The order in which one worker of StarPU runs tasks, while a message of 64 MiB is in flight on the board of ELBOW_GUARD (as
  * another process would publish it) and then none. Words choose: "again" starts StarPU twice, "own" brings a policy,
- * "wrapped" asks for the guarded policy by name, as StarPU 1.4 does. Prints the tasks' letters: m, c; then the setting that
- * the lever saw. */
+ * "wrapped" asks for the guarded policy by name, as StarPU 1.4 does, "rising" gives each memory-bound task a higher priority than
+ * those before, and its number in place of m. Prints the tasks' letters: m, c; then the setting that the lever saw. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <starpu.h>
@@ -41,8 +41,9 @@ static struct starpu_codelet compute = {.cpu_funcs = {note}, .nbuffers = 0, .nam
 static struct starpu_codelet end = {.cpu_funcs = {end_message}, .nbuffers = 0, .name = "end"};
 static struct starpu_codelet gate = {.cpu_funcs = {wait_for_go}, .nbuffers = 0, .name = "gate"};
 
-static void submit(struct starpu_codelet* codelet, void* argument) {
+static void submit(struct starpu_codelet* codelet, void* argument, int priority) {
   struct starpu_task* task = starpu_task_create();
+  task->priority = priority;
   task->cl = codelet;
   task->cl_arg = argument;
   if (starpu_task_submit(task) != 0) exit(3);
@@ -76,15 +77,19 @@ int main(int argc, char** argv) {
   place = elbow_guard_join(guard, 0, 1);
   elbow_guard_set(guard, kLever, strtoul(argv[1], NULL, 10));
   elbow_guard_begin(place, ELBOW_GUARD_OUT, kMessage);
-  static char m = 'm', c = 'c';
+  static char m = 'm', c = 'c', numbers[] = "0123";
+  const int rising = has(argc, argv, "rising");
   static volatile int go = 0;
-  submit(&gate, (void*)&go); /* all others are there before the first one runs */
+  submit(&gate, (void*)&go, 0); /* all others are there before the first one runs */
   for (int i = 0; i < kPairs; ++i) {
-    submit(&memory, &m);
-    submit(&compute, &c);
+    if (rising)
+      submit(&memory, &numbers[i], i);
+    else
+      submit(&memory, &m, 0);
+    submit(&compute, &c, 0);
   }
-  submit(&end, NULL);
-  for (int i = 0; i < kPairs; ++i) submit(&compute, &c);
+  submit(&end, NULL, 0);
+  for (int i = 0; i < kPairs; ++i) submit(&compute, &c, 0);
   go = 1;
   starpu_task_wait_for_all();
   printf("%s %lu\n", order, (unsigned long)elbow_guard_setting(guard, ELBOW_GUARD_SETTINGS - 1 - kLever));

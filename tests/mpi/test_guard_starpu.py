@@ -75,6 +75,13 @@ def test_memory_bound_tasks_run_behind_the_others_while_a_large_message_moves(
         assert said[setting] == f"{BESIDE} {setting}"
 
 
+def test_of_the_tasks_that_waited_the_one_of_highest_priority_runs_first(
+    program: Path, home: Path, tmp_path: Path
+) -> None:
+    said, _ = run(program, home, tmp_path, HOLD, "rising")
+    assert said.split()[0] == BESIDE.replace("mmmm", "3210")
+
+
 @pytest.mark.parametrize("policy", ["lws", "dmdas"])
 def test_other_policies_are_wrapped_alike(program: Path, home: Path, tmp_path: Path, policy: str) -> None:
     said, _ = run(program, home, tmp_path, HOLD, STARPU_SCHED=policy)

@@ -1,5 +1,7 @@
-// Which codelets are memory-bound: those that are marked, and those whose tasks take longer while messages move.
+// Which codelets are memory-bound: those that are marked, and those whose tasks take more processor time while messages move.
 #pragma once
+
+#include <time.h>
 
 #include <atomic>
 #include <cstdint>
@@ -33,6 +35,13 @@ constexpr double kNoticed = 0.1;
 constexpr double kDeviations = 2.5;
 constexpr std::uint64_t kFewest = 6;
 Bound judge(const LogTimes& alone, const LogTimes& beside);
+
+// Of the calling thread, ns. Where MPI's work has the core for a while, tasks that compute wait for it: that is not the memory.
+inline std::uint64_t processor_time_now() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
 
 // Tasks of one codelet on data of one size class (powers of two).
 class Codelet {

@@ -63,6 +63,13 @@ TEST_CASE("sizes of data are told apart by powers of two") {
   CHECK(all.all().size() == 2);
 }
 
+TEST_CASE("time in which a thread does not have its core is no processor time") {
+  const timespec nap{0, 20'000'000};
+  const std::uint64_t begin = processor_time_now();
+  nanosleep(&nap, nullptr);
+  CHECK(processor_time_now() - begin < 10'000'000);
+}
+
 elbow_guard_traffic traffic(std::uint64_t flight, std::uint64_t moved) {
   elbow_guard_traffic result{};
   result.bytes[ELBOW_GUARD_IN] = flight;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -31,7 +32,7 @@ std::string setting_of(const char* name) {
   return given == nullptr ? "" : given;
 }
 
-// Tasks that the site's policy gave to a worker, and that wait.
+// Tasks that the site's policy gave to a worker, and that wait: those of higher priority first, of equal ones the oldest.
 class HeldTasks {
  public:
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
@@ -39,7 +40,11 @@ class HeldTasks {
 
   void add(starpu_task* task, int worker, std::uint64_t now) {
     const std::lock_guard lock(mutex_);
-    tasks_.push_back({task, worker, now});
+    auto place = tasks_.end();
+    while (place != tasks_.begin() && std::prev(place)->task->priority < task->priority) {
+      --place;
+    }
+    tasks_.insert(place, {task, worker, now});
     count_.store(tasks_.size(), std::memory_order_relaxed);
   }
 
@@ -50,8 +55,8 @@ class HeldTasks {
       return nullptr;
     }
     const std::lock_guard lock(mutex_);
-    for (auto held = tasks_.begin(); held != tasks_.end() && held->since <= until; ++held) {
-      if (held->worker == worker || (any && runs(worker, held->task))) {
+    for (auto held = tasks_.begin(); held != tasks_.end(); ++held) {
+      if (held->since <= until && (held->worker == worker || (any && runs(worker, held->task)))) {
         starpu_task* const task = held->task;
         elbow_guard_held(board, elbow_guard_now() - held->since);
         tasks_.erase(held);
@@ -245,7 +250,7 @@ void before_task(starpu_task* task, unsigned context) {
   run.codelet = codelet_of(task);
   if (run.codelet != nullptr && run.codelet->wanted()) {
     run.beside = messages_move_here();
-    run.begin = elbow_guard_now();
+    run.begin = processor_time_now();
   } else {
     run.codelet = nullptr;
   }
@@ -254,7 +259,7 @@ void before_task(starpu_task* task, unsigned context) {
 void after_task(starpu_task* task, unsigned context) {
   Guarded& all = guarded();
   if (run.codelet != nullptr) {
-    const std::uint64_t now = elbow_guard_now();
+    const std::uint64_t now = processor_time_now();
     if (messages_move_here() == run.beside) {  // else for a part of it
       run.codelet->add(static_cast<double>(now - run.begin) / 1e9, run.beside);
     }

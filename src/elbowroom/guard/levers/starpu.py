@@ -2,7 +2,7 @@
 
 A preloaded library wraps the scheduling policy that StarPU chose (lib/guard/starpu). Memory-bound are the
 codelets that ELBOW_GUARD_MEMORY_BOUND and _COMPUTE_BOUND in the environment mark, and those whose
-tasks took longer beside messages; the library learns this while the lever does not act.
+tasks took more processor time beside messages; the library learns this while the lever does not act, too.
 """
 
 from __future__ import annotations
