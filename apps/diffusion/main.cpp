@@ -88,7 +88,7 @@ void add_volumes(CLI::App& command, Options& options) {
   command.add_option("--cells", options.cells, "about so many cells");
   command.add_option("--resolution", options.resolution, "cubes each way");
   command.add_option("--parts", options.parts, "numbers of parts, as 4,8,16")->required()->delimiter(',');
-  command.add_option("--partitioner", options.partitioner, "metis or slabs")->capture_default_str();
+  command.add_option("--partitioner", options.partitioner, "metis, scotch or slabs")->capture_default_str();
   command.add_flag("--each", options.each, "every rank's cells and messages, too (with --json)");
   command.add_flag("--json", options.json, "one JSON object");
 }

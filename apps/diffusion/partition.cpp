@@ -5,17 +5,33 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "protocol/request.hpp"
+
+#ifdef ELBOWROOM_SCOTCH
+#include <cstdio>  // scotch.h takes files and does not include it
+
+#include <scotch.h>
+#endif
 
 namespace elbowroom::diffusion {
 namespace {
 
-constexpr int kSeed = 1;  // of METIS' random choices: the same partition every time
+constexpr int kSeed = 1;  // of random choices: the same partition every time
+
+constexpr std::array kNames{std::pair{"metis", Partitioner::metis}, std::pair{"scotch", Partitioner::scotch},
+                            std::pair{"slabs", Partitioner::slabs}};
+
+#ifdef ELBOWROOM_SCOTCH
+constexpr bool kHasScotch = true;
+#else
+constexpr bool kHasScotch = false;
+#endif
 
 struct Graph {
-  std::vector<idx_t> first;       // of a cell's neighbours; one more than there are cells
-  std::vector<idx_t> neighbours;  // of all cells
+  std::vector<std::int32_t> first;       // of a cell's neighbours; one more than there are cells
+  std::vector<std::int32_t> neighbours;  // of all cells
 };
 
 Graph dual_graph(const Mesh& mesh) {
@@ -26,10 +42,10 @@ Graph dual_graph(const Mesh& mesh) {
   for (CellId cell = 0; cell < mesh.cells(); ++cell) {
     for (const CellId neighbour : mesh.neighbours(cell)) {
       if (neighbour != kWall) {
-        graph.neighbours.push_back(static_cast<idx_t>(neighbour));
+        graph.neighbours.push_back(static_cast<std::int32_t>(neighbour));
       }
     }
-    graph.first.push_back(static_cast<idx_t>(graph.neighbours.size()));
+    graph.first.push_back(static_cast<std::int32_t>(graph.neighbours.size()));
   }
   return graph;
 }
@@ -57,6 +73,44 @@ std::vector<std::int32_t> by_metis(const Mesh& mesh, int parts) {
   return part;
 }
 
+#ifdef ELBOWROOM_SCOTCH
+// SCOTCH_Graph and SCOTCH_Strat hold memory that their own functions give back.
+struct ScotchGraph {
+  SCOTCH_Graph graph{};
+  SCOTCH_Strat strategy{};
+  ScotchGraph() {
+    SCOTCH_graphInit(&graph);
+    SCOTCH_stratInit(&strategy);
+  }
+  ~ScotchGraph() {
+    SCOTCH_stratExit(&strategy);
+    SCOTCH_graphExit(&graph);
+  }
+  ScotchGraph(const ScotchGraph&) = delete;
+  ScotchGraph& operator=(const ScotchGraph&) = delete;
+};
+
+std::vector<std::int32_t> by_scotch(const Mesh& mesh, int parts) {
+  static_assert(sizeof(SCOTCH_Num) == sizeof(std::int32_t), "Scotch with 32-bit numbers, as distributions build it");
+  const Graph dual = dual_graph(mesh);
+  std::vector<std::int32_t> part(static_cast<std::size_t>(mesh.cells()), 0);
+  SCOTCH_randomSeed(kSeed);
+  SCOTCH_randomReset();
+  ScotchGraph scotch;
+  const bool failed =
+      SCOTCH_graphBuild(&scotch.graph, 0, static_cast<SCOTCH_Num>(mesh.cells()), dual.first.data(), nullptr, nullptr,
+                        nullptr, static_cast<SCOTCH_Num>(dual.neighbours.size()), dual.neighbours.data(), nullptr) != 0 ||
+      SCOTCH_graphPart(&scotch.graph, parts, &scotch.strategy, part.data()) != 0;
+  if (failed) {
+    throw RequestError("cells", std::to_string(mesh.cells()), "Scotch failed, and says why on stderr",
+                       "give fewer cells, or the partitioner slabs", "machine");
+  }
+  return part;
+}
+#else
+constexpr auto by_scotch = by_metis;  // never called: partitioner_of refuses
+#endif
+
 std::vector<std::int32_t> by_slabs(const Mesh& mesh, int parts) {
   std::vector<std::int32_t> part(static_cast<std::size_t>(mesh.cells()));
   for (std::size_t cell = 0; cell < part.size(); ++cell) {
@@ -82,13 +136,20 @@ void refuse_empty(const std::vector<std::int32_t>& part, int parts) {
 }  // namespace
 
 Partitioner partitioner_of(const std::string& name) {
-  if (name != "metis" && name != "slabs") {
-    throw RequestError("partitioner", name, "there is no such partitioner", "known: metis, slabs");
+  const auto known = std::find_if(kNames.begin(), kNames.end(), [&](const auto& one) { return one.first == name; });
+  if (known == kNames.end()) {
+    throw RequestError("partitioner", name, "there is no such partitioner", "known: metis, scotch, slabs");
   }
-  return name == "metis" ? Partitioner::metis : Partitioner::slabs;
+  if (known->second == Partitioner::scotch && !kHasScotch) {
+    throw RequestError("partitioner", name, "Scotch was not installed when this program was built",
+                       "as root: apt-get install libscotch-dev; or choose metis", "machine");
+  }
+  return known->second;
 }
 
-std::string name_of(Partitioner partitioner) { return partitioner == Partitioner::metis ? "metis" : "slabs"; }
+std::string name_of(Partitioner partitioner) {
+  return std::find_if(kNames.begin(), kNames.end(), [&](const auto& one) { return one.second == partitioner; })->first;
+}
 
 std::vector<std::int32_t> partition(const Mesh& mesh, int parts, Partitioner partitioner) {
   if (parts < 1) {
@@ -100,7 +161,10 @@ std::vector<std::int32_t> partition(const Mesh& mesh, int parts, Partitioner par
                        "give more cells or fewer ranks");
   }
   // METIS divides by zero when asked for one part.
-  auto part = parts == 1 || partitioner == Partitioner::slabs ? by_slabs(mesh, parts) : by_metis(mesh, parts);
+  const auto of = parts == 1 || partitioner == Partitioner::slabs ? by_slabs
+                  : partitioner == Partitioner::scotch            ? by_scotch
+                                                                  : by_metis;
+  auto part = of(mesh, parts);
   refuse_empty(part, parts);
   return part;
 }

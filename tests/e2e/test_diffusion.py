@@ -129,7 +129,7 @@ def test_a_model_of_another_machine_is_refused(run: Any) -> None:
         (("--set", "comm_threads=2"), "comm_threads", "leaves no core to compute"),
         (("--set", "sizes=4,8"), "sizes", "must be a single value"),
         (("--set", "model=nowhere.json"), "model", "cannot be read"),
-        (("--set", "partitioner=scotch"), "partitioner", "invalid enum value"),
+        (("--set", "partitioner=kahip"), "partitioner", "invalid enum value"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_starts(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from ctypes.util import find_library
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,7 @@ DEBIAN_PACKAGES = (
     "libmetis-dev libopenblas-dev libprotozero-dev libotf2-trace-dev"
 )
 """What building the probe and the applications needs, by the names of Debian and Ubuntu."""
+
 
 
 class AppBuild(NamedTuple):
@@ -57,6 +59,13 @@ def blas_option() -> str:
             hint="name another (pkg-config --list-all), or add its folder to PKG_CONFIG_PATH",
         )
     return f"-DELBOWROOM_BLAS={name}"
+
+
+def scotch_option() -> str:
+    """The option of CMake that says whether Scotch is there: a program that was built without it is built again
+    once it is installed.
+    """
+    return f"-DELBOWROOM_SCOTCH={'OFF' if find_library('scotch') is None else 'ON'}"
 
 
 TASKFLOW_FOLDERS = ("lib/broadcast", "lib/taskflow")
@@ -389,6 +398,8 @@ def _with_mpi(name: str, mpi: Mpi | None, app: AppBuild | None = None) -> Path:
     chosen = () if app is None else app.options
     if app is not None and app.folder in BLAS_FOLDERS:
         chosen = (*chosen, blas_option())
+    if app is not None and app.folder == "diffusion":
+        chosen = (*chosen, scotch_option())
     key = build_key(sources, mpi, native.compiler_identity(name, packages), folders, chosen)
     options = (
         "-DELBOWROOM_TESTS=OFF",

@@ -35,7 +35,7 @@ class DiffusionKeys(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[Positive, ...] = ()
     steps: Positive = 20
     warmup: Natural = 3
-    partitioner: Literal["metis", "slabs"] = "metis"
+    partitioner: Literal["metis", "scotch", "slabs"] = "metis"
     model: str = ""
     mesh: str = ""
     cavities: bool = False
@@ -60,6 +60,13 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
             field="cells",
             value=plan.keys.cells,
             hint="leave it out",
+        )
+    if machine.virtual and plan.keys.partitioner != "metis":
+        raise UsageError(
+            "the meshes of a simulated cluster were cut by METIS",
+            field="partitioner",
+            value=plan.keys.partitioner,
+            hint="leave it out, or measure on a real machine",
         )
     core, node = single_place(plan, machine, ("sizes", plan.sizes))
     threads, notes, seats = _threads(plan, machine, core)
