@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import click
 
@@ -16,7 +16,7 @@ from elbowroom.draw.figure import Figure
 from elbowroom.draw.files import save
 from elbowroom.errors import UsageError
 from elbowroom.models.overlap.documents import step_document, step_table_document
-from elbowroom.models.overlap.figures import over_time, plane
+from elbowroom.models.overlap.figures import over_time, plane, scaling
 from elbowroom.models.overlap.fluid import PredictedStep, predicted_step
 from elbowroom.models.overlap.law import (
     RIVALS,
@@ -34,7 +34,7 @@ from elbowroom.verbs.run_options import MODEL, out_option
 if TYPE_CHECKING:
     from elbowroom.verbs.model_file import Model
 
-FigureName = Literal["plane", "time"]
+FigureName = Literal["plane", "time", "scaling"]
 
 RIVAL_NAMES = {"total": "overlap model", "naive_max": "longer of the two", "naive_sum": "one after the other"}
 
@@ -43,11 +43,11 @@ MEGA = 1e6
 
 _ANYWHERE = {"out", "figure"}
 _WITH = {
-    "numbers": {"t_comp", "t_comm", "l_comp", "l_comm", "work", "p_comp", "p_acc", "w"},
+    "numbers": {"t_comp", "t_comm", "l_comp", "l_comm", "work", "p_comp", "p_acc", "w", "w_limit"},
     "table": {"table", "l_comp", "l_comm"},
     "model": {
         "source", "cores", "cores_other", "comp_node", "comm_node", "comp_bytes", "comm_bytes", "model_kind",
-        "faithful", "p_acc", "w", "split",
+        "faithful", "p_acc", "w", "w_limit", "split",
     },
 }  # fmt: skip
 _MODES = {"numbers": "times and ratios (a model is missing)", "table": "--table", "model": "a model"}
@@ -84,6 +84,9 @@ class PredictStep(Verb):
     p_comp: float | None = option("With --work: work of the CPU per unit of time.", "P")
     p_acc: float | None = option("Work of all accelerators per unit of time; with a model in MB/s.", "P")
     w: float | None = option("With --p-acc: also evaluate this share on the accelerators.", "SHARE")
+    w_limit: float | None = option(
+        "Largest share that the accelerators' memory holds: their memory / the data of all work.", "SHARE"
+    )
     split: bool = option("With a model: as --p-acc, the measured rate of its accelerator.")
     table: Path | str | None = option("Steps from a CSV file, or published ones: langguth2018.")
     cores: int | None = option("With a model: computing cores of the first socket.")
@@ -102,8 +105,8 @@ class PredictStep(Verb):
     faithful: bool = option("Use the thesis' equations exactly as printed.")
     out: Path | str | None = out_option(FIGURE, "Draw a figure: .png or .svg.")
     figure: FigureName | None = option(
-        "With -o: the plane of times (default), or performance over time.",
-        type=click.Choice(["plane", "time"]),
+        "With -o: the plane of times (default), performance over time, or bars of few to many subdomains.",
+        type=click.Choice(get_args(FigureName)),
     )
 
     def do(self) -> StepAnswer | list[Trial]:
@@ -141,8 +144,9 @@ class PredictStep(Verb):
     def _of_numbers(self) -> StepAnswer:
         ratios = {name: self._needed(name) for name in ("t_comm", "l_comp", "l_comm")}
         best, given = None, None
-        if any(getattr(self, name) is not None for name in (*_FOR_SPLIT, "w")):
-            node = AcceleratedNode(**{name: self._needed(name) for name in _FOR_SPLIT}, **ratios)
+        if any(getattr(self, name) is not None for name in (*_FOR_SPLIT, "w", "w_limit")):
+            rates = {name: self._needed(name) for name in _FOR_SPLIT}
+            node = AcceleratedNode(**rates, **ratios, **self._limit)
             best, given = node.best_split(), None if self.w is None else node.split(self.w)
         if best is not None and self.t_comp is None:
             return StepAnswer(best.step, best, given)
@@ -166,7 +170,7 @@ class PredictStep(Verb):
         )
         step, rate = predicted.step, self._accelerator()
         if rate is None:
-            if self.w is not None:
+            if self.w is not None or self.w_limit is not None:
                 self._needed("p_acc")
             return StepAnswer(step, predicted=predicted)
         node = AcceleratedNode(
@@ -176,9 +180,14 @@ class PredictStep(Verb):
             t_comm=step.t_comm,
             l_comp=step.l_comp,
             l_comm=step.l_comm,
+            **self._limit,
         )
         given = None if self.w is None else node.split(self.w)
         return StepAnswer(step, node.best_split(), given, predicted)
+
+    @property
+    def _limit(self) -> dict[str, float]:
+        return {} if self.w_limit is None else {"w_limit": self.w_limit}
 
     def _accelerator(self) -> float | None:
         """MB/s of the accelerators, as given or as measured for the model."""
@@ -250,15 +259,17 @@ def overlap(*, t_comp: float, t_comm: float, l_comp: float, l_comm: float) -> Ov
 
 
 def best_split(
-    *, work: float, p_comp: float, p_acc: float, t_comm: float, l_comp: float, l_comm: float
+    *, work: float, p_comp: float, p_acc: float, t_comm: float, l_comp: float, l_comm: float, w_limit: float = 1.0
 ) -> WorkSplit:
     """How much of a step's `work` accelerators should do (`w`), and how long the step then takes (`total`).
 
-    `p_comp`, `p_acc`: work per unit of time of the CPU and of all accelerators. Raises UsageError unless work
-    and performances are positive, and as `overlap` does.
+    `p_comp`, `p_acc`: work per unit of time of the CPU and of all accelerators; `w_limit`: the largest share
+    that the accelerators' memory holds. Raises UsageError unless work and performances are positive and
+    0 <= w_limit <= 1, and as `overlap` does.
     """
-    node = AcceleratedNode(work=work, p_comp=p_comp, p_acc=p_acc, t_comm=t_comm, l_comp=l_comp, l_comm=l_comm)
-    return node.best_split()
+    return AcceleratedNode(
+        work=work, p_comp=p_comp, p_acc=p_acc, t_comm=t_comm, l_comp=l_comp, l_comm=l_comm, w_limit=w_limit
+    ).best_split()
 
 
 def overlap_predicted(
@@ -297,8 +308,12 @@ def overlap_table(
 def overlap_figure(
     steps: Sequence[tuple[str, OverlappedStep]], *, figure: FigureName = "plane", unit: str = ""
 ) -> Figure:
-    """The `plane` of times of all steps, or performance over `time` of the first one."""
-    return plane(steps, unit) if figure == "plane" else over_time(steps[0][1], unit)
+    """The `plane` of times of all steps; of the first one performance over `time`, or `scaling`: its times with
+    few, optimal and many subdomains.
+    """
+    if figure == "plane":
+        return plane(steps, unit)
+    return {"time": over_time, "scaling": scaling}[figure](steps[0][1], unit)
 
 
 def _print_numbers(

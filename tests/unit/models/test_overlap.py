@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from elbowroom.errors import UsageError
+from elbowroom.models.overlap.figures import scaling
 from elbowroom.models.overlap.fluid import Activity, constant_losses, halo_steps, simulate
 from elbowroom.models.overlap.law import AcceleratedNode, OverlappedStep, worth
 
@@ -49,6 +50,30 @@ def test_a_given_split_of_section_vi_reaches_1745_gflops_on_32_nodes() -> None:
 def test_accelerators_get_everything_where_the_communication_outlasts_them() -> None:
     assert node(t_comm=1.2).best_split().w == 1.0
     assert node(t_comm=1.2 - 1e-9).best_split().w < 1.0
+
+
+def test_accelerators_get_no_more_than_their_memory_holds() -> None:
+    assert node(w_limit=0.5).best_split() == node().split(0.5)
+    assert node(w_limit=0.95).best_split().w == pytest.approx(0.8974973, abs=1e-7)
+    assert node(w_limit=0.0).best_split() == node().split(0.0)
+    with pytest.raises(UsageError, match="between 0 and 0.5"):
+        node(w_limit=0.5).split(0.6)
+
+
+def test_the_optimal_number_of_subdomains_has_equal_bars_beside_each_other() -> None:
+    """Fig. 4: few are bound by computation, many by communication."""
+    comp, comm = (
+        series for series in scaling(step(t_comp=8.0)).series if series.name.endswith("lost by contention")
+    )
+    few, optimal, many = zip(comp.y, comm.y, strict=True)
+    assert optimal[0] == pytest.approx(optimal[1])
+    assert few[0] > few[1]
+    assert many[0] < many[1]
+
+
+def test_a_step_without_communication_has_no_optimal_number_of_subdomains() -> None:
+    with pytest.raises(UsageError, match="above 0"):
+        scaling(step(t_comm=0.0))
 
 
 def test_slow_accelerators_get_little_but_never_nothing() -> None:

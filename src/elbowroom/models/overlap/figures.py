@@ -1,4 +1,6 @@
-"""The figures of the overlap model: plane of times, performance over time (Langguth 2018, Figs 5 to 7)."""
+"""The figures of the overlap model: plane of times, performance over time, and strong scaling (Langguth 2018,
+Figs 4 to 7).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
+import msgspec
+
 from elbowroom.draw.figure import Axis, Figure, Label, Mark, Series, Side
 from elbowroom.models.overlap.fluid import Activity, Timeline, constant_losses, simulate
-from elbowroom.models.overlap.law import OverlappedStep
+from elbowroom.models.overlap.law import OverlappedStep, check
 from elbowroom.quantities import number
 
 Style = Literal["alone", "together", "line"]
@@ -74,6 +78,52 @@ def over_time(step: OverlappedStep, unit: str = "") -> Figure:
         series=tuple(series),
         marks=tuple(sorted(marks, key=lambda mark: mark.x)),
         caption="The area below a curve is its work: the same alone (plain) and together (dashed).",
+    )
+
+
+FEW = 4.0
+"""Few subdomains are a quarter of the optimal ones, many are four times as many."""
+
+
+def scaling(step: OverlappedStep, unit: str = "") -> Figure:
+    """Both sides' times as bars with few, optimal and many subdomains (Fig. 4): with more of them a side
+    computes less and communicates as long. The optimum is where both take equally long beside each other
+    (T_M^C = T_N^C); without contention it would be where both alone do (T_M = T_N). UsageError where a side
+    takes no time.
+    """
+    for field in ("t_comp", "t_comm"):
+        check(field, getattr(step, field), low=0.0, above=True, what="the time of a side that scales", hint="give it")
+    optimum, expected = step.comp_contended / step.comm_contended, step.t_comp / step.t_comm
+    factors = {"few": optimum / FEW, "optimal": optimum, "many": optimum * FEW}
+    steps = {name: msgspec.structs.replace(step, t_comp=step.t_comp / more) for name, more in factors.items()}
+    sides: tuple[tuple[Side, str, str], ...] = (
+        ("computation", "t_comp", "comp_contended"),
+        ("communication", "t_comm", "comm_contended"),
+    )
+    series = []
+    for place, (side, alone, contended) in enumerate(sides):
+        x = tuple(float(len(sides) * at + place) for at in range(len(steps)))
+        first = tuple(getattr(one, alone) for one in steps.values())
+        last = tuple(getattr(one, contended) for one in steps.values())
+        texts = tuple(map(number, last))
+        series += [
+            Series(name=f"{side} alone", side=side, style="alone", drawn="bars", x=x, y=first, value="alone"),
+            Series(
+                name=f"{side}, lost by contention", side=side, style="together", drawn="bars",
+                x=x, base=first, y=last, texts=texts, value="beside the other",
+            ),
+        ]  # fmt: skip
+    return Figure(
+        name="overlap-scaling",
+        title="Overlapped step with few, optimal and many subdomains",
+        x=Axis(label="", names=tuple(f"{name}: {side}" for name in steps for side, _, _ in sides)),
+        left=Axis(label=f"Time{_in(unit)}"),
+        series=tuple(series),
+        caption=(
+            f"Communication takes as long with any number of subdomains. With {number(optimum)} times as many as "
+            f"given, both sides take equally long beside each other; without contention that would be at "
+            f"{number(expected)} times. Few and many: a quarter and four times the optimum."
+        ),
     )
 
 

@@ -131,7 +131,8 @@ class WorkSplit(msgspec.Struct, frozen=True, kw_only=True):
 
 class AcceleratedNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node with accelerators (section VI): `work` per step, the performances of CPU and accelerators, the
-    time of the communication alone, and the loss ratios of the CPU's part.
+    time of the communication alone, and the loss ratios of the CPU's part. `w_limit`: the largest share of
+    the work whose data fits into the accelerators' memory.
 
     Raises UsageError as `Step` does, and where work or a performance is not positive.
     """
@@ -142,19 +143,23 @@ class AcceleratedNode(msgspec.Struct, frozen=True, kw_only=True):
     t_comm: float
     l_comp: float
     l_comm: float
+    w_limit: float = 1.0
 
     def __post_init__(self) -> None:
+        hint = "give the memory of the accelerators divided by the data of all work"
+        check("w_limit", self.w_limit, low=0.0, high=1.0, what="the largest share", hint=hint)
         for field, what, hint in (
             ("work", "the work of a step", "give how much there is to do, CPU and accelerators together"),
             ("p_comp", "a performance", "give the CPU's work per unit of time, alone"),
             ("p_acc", "a performance", "give the accelerators' work per unit of time, all together"),
         ):
             check(field, getattr(self, field), low=0.0, above=True, what=what, hint=hint)
-        self.split(1.0)
+        self.split(self.w_limit)
 
     def split(self, w: float) -> WorkSplit:
-        """The step with the share `w` of the work on the accelerators; UsageError unless 0 <= w <= 1."""
-        check("w", w, low=0.0, high=1.0, what="the accelerators' share", hint="give a share of the work")
+        """The step with the share `w` of the work on the accelerators; UsageError unless 0 <= w <= w_limit."""
+        hint = "give a share of the work" + (", whose data their memory holds" if self.w_limit < 1.0 else "")
+        check("w", w, low=0.0, high=self.w_limit, what="the accelerators' share", hint=hint)
         step = OverlappedStep(
             t_comp=self.work * (1.0 - w) / self.p_comp,
             t_comm=self.t_comm,
@@ -168,12 +173,13 @@ class AcceleratedNode(msgspec.Struct, frozen=True, kw_only=True):
 
         More on the accelerators takes them longer and the CPU less, so the best split is where both end at
         once; there is none where even the communication alone outlasts all the work on the accelerators
-        (T_N >= W/P_A), and then they get all of it. The CPU never gets all.
+        (T_N >= W/P_A), and then they get all of it that their memory holds. The CPU gets all only where they
+        hold nothing.
         """
-        whole = self.split(1.0)
+        whole = self.split(self.w_limit)
         if whole.step.total >= whole.t_acc:
             return whole
-        low, high = 0.0, 1.0
+        low, high = 0.0, self.w_limit
         while low < (middle := (low + high) / 2.0) < high:
             split = self.split(middle)
             if split.t_acc < split.step.total:
