@@ -293,7 +293,12 @@ def _inside(profile: Profile) -> Floats:
 
 def _ranks(analysis: Analysis) -> tuple[RankSummary, ...]:
     spans = analysis.on_network
-    on_network = np.bincount(spans.group, weights=spans.end - spans.begin, minlength=analysis.profile.size)
+    size, network = analysis.profile.size, analysis.network
+    on_network = np.bincount(spans.group, weights=spans.end - spans.begin, minlength=size)
+    received, sent = (
+        np.bincount(network.rank[own], weights=network.bytes[own], minlength=size)
+        for own in (~network.out, network.out)
+    )
     return tuple(
         RankSummary(
             rank=rank.rank,
@@ -304,6 +309,9 @@ def _ranks(analysis: Analysis) -> tuple[RankSummary, ...]:
             network_s=float(on_network[rank.rank]),
             calls=rank.calls,
             lost=rank.lost,
+            bytes_inside=_sent(float(analysis.inside[rank.rank]), [rank], "sent_inside"),
+            bytes_between=_sent(float(sent[rank.rank]), [rank], "sent_between"),
+            bytes_received=float(received[rank.rank]),
         )
         for rank in analysis.profile.ranks
     )

@@ -351,6 +351,25 @@ COLUMNS = (
 )  # fmt: skip
 
 
+RANK_COLUMNS = ("rank", "node", "inside (MB)", "between (MB)", "received (MB)", "MPI (s)", "network (s)")
+
+
+def rank_rows(summary: ProfileSummary) -> list[tuple[str, ...]]:
+    """The traffic that each rank contributes (Koop, Luo, Panda: slide 4), in the order of RANK_COLUMNS; those that
+    send most to other nodes first.
+    """
+    return [
+        (
+            str(rank.rank),
+            summary.nodes[rank.node].name,
+            *(f"{one / MEGA:.3g}" for one in (rank.bytes_inside, rank.bytes_between, rank.bytes_received)),
+            f"{rank.mpi_s:.3g}",
+            f"{rank.network_s:.3g}",
+        )
+        for rank in sorted(summary.per_rank, key=lambda rank: -rank.bytes_between)
+    ]
+
+
 def profile_page(analysis: Analysis, summary: ProfileSummary) -> str:
     """The profile as one HTML file that needs no network."""
     manifest = analysis.profile.manifest

@@ -71,7 +71,9 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank: outside MPI (`computation_s`), inside it, setting it up, and with a message on the network."""
+    """A rank: outside MPI (`computation_s`), inside it, setting it up, and with a message on the network. The
+    bytes that it sends inside its node (`bytes_inside`), sends to other nodes and receives from them.
+    """
 
     rank: int
     node: int
@@ -81,6 +83,9 @@ class RankSummary(msgspec.Struct, frozen=True, kw_only=True):
     network_s: float
     calls: int
     lost: int
+    bytes_inside: float
+    bytes_between: float
+    bytes_received: float
 
 
 class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -337,6 +337,13 @@ class ShownProfile(NamedTuple):
         return COLUMNS, [node_row(node) for node in self.summary.nodes]
 
 
+    def rank_table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The ranks, those that send most first: names of columns, and rows."""
+        from elbowroom.profile.figures import RANK_COLUMNS, rank_rows
+
+        return RANK_COLUMNS, rank_rows(self.summary)
+
+
 class ShowProfile(Verb):
     """Show how each node used its network, over time."""
 
@@ -384,16 +391,16 @@ class ShowProfile(Verb):
         return result.summary
 
     def print(self, result: ShownProfile) -> None:
-        """Sentences with notes, then a line for each node."""
+        """Sentences with notes, then a line for each node, and for each rank, those that send most first."""
         sentences = result.sentences()
         print_all((note for _, notes in sentences for note in notes), style="yellow")
         print_all(sentence for sentence, _ in sentences[2:])
-        columns, rows = result.table()
-        first, *others = (name.replace(" (", "\n(") for name in columns)
-        table = new_table(first, *(f">{name}" for name in others))
-        for row in rows:
-            table.add_row(*row)
-        print_table(table)
+        for columns, rows in (result.table(), result.rank_table()):
+            first, *others = (name.replace(" (", "\n(") for name in columns)
+            table = new_table(first, *(f">{name}" for name in others))
+            for row in rows:
+                table.add_row(*row)
+            print_table(table)
         if self.out is not None:
             print_wrapped(f"written: {self.out}")
 

@@ -14,7 +14,7 @@ import pytest
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import NO_PROGRESS, Analysis, analyse, summarise
 from elbowroom.profile.curve import shared
-from elbowroom.profile.figures import memory_sentence, overlap_sentence, sentences
+from elbowroom.profile.figures import memory_sentence, overlap_sentence, rank_rows, sentences
 from elbowroom.profile.profile import read_profile
 from elbowroom.profile.summary import MEMORY, MemoryTraffic, ProfileSummary
 from made_profiles import MS, Row, write_profile
@@ -267,6 +267,15 @@ def test_setting_mpi_up_is_no_communication(tmp_path: Path) -> None:
     assert (
         "took 0.18 s, summed over all ranks, which is not counted as communication" in sentences(found)[0][0]
     )
+
+
+def test_the_traffic_of_each_rank_is_told_where_it_goes(tmp_path: Path) -> None:
+    first, second = message(100, 0, 1)
+    put = (90 * MS, 91 * MS, 700, 2, "MPI_Put", f.ONE_SIDED, f.CALL)
+    found = summary(tmp_path, [[first], [second, put], []], (0, 1, 1))
+    traffic = [(rank.bytes_inside, rank.bytes_between, rank.bytes_received) for rank in found.per_rank]
+    assert traffic == [(0, MB, 0), (700, 0, MB), (0, 0, 0)]
+    assert [row[0] for row in rank_rows(found)] == ["0", "1", "2"]
 
 
 def test_one_sided_bytes_inside_a_node_and_between_nodes_are_counted(tmp_path: Path) -> None:
