@@ -27,10 +27,11 @@ void Meter::begin(Slot& slot, int core) {
   if (!slot.opened) {
     slot.opened = true;
     slot.counters.emplace_back(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false);
-    if (stalls_) {
-      slot.counters.emplace_back(PERF_TYPE_RAW, stalls_->config, false);
+    for (const ProcessorEvent& event : stalls_) {
+      slot.counters.emplace_back(PERF_TYPE_RAW, event.config, false);
     }
-    if (!stalls_ || !slot.counters.front().works() || !slot.counters.back().works()) {
+    const auto works = [](const Counter& counter) { return counter.works(); };
+    if (stalls_.empty() || !std::all_of(slot.counters.begin(), slot.counters.end(), works)) {
       slot.counters.clear();
     }
   }
@@ -40,7 +41,7 @@ void Meter::begin(Slot& slot, int core) {
 
 void Meter::count(Slot& slot, double sign) {
   for (std::size_t i = 0; i < slot.counters.size(); ++i) {
-    slot.counted[i] += sign * slot.counters[i].read().value_or(0);
+    slot.counted[i == 0 ? 0 : 1] += sign * slot.counters[i].read().value_or(0);
   }
 }
 

@@ -59,15 +59,15 @@ class Meter {
     std::size_t tasks = 0;
     bool strayed = false;
     bool opened = false;
-    std::vector<Counter> counters;  // cycles, and those stalled on memory; none where they do not work
-    double counted[2] = {0, 0};
+    std::vector<Counter> counters;  // cycles, then those stalled on memory; none where one does not work
+    double counted[2] = {0, 0};     // of all cycles, and of stalled ones
   };
   void begin(Slot& slot, int core);
   static void count(Slot& slot, double sign);
 
   std::vector<Slot> slots_;
   std::vector<int> cores_;
-  std::optional<ProcessorEvent> stalls_;
+  std::vector<ProcessorEvent> stalls_;
   Tally tally_;
 };
 

@@ -249,19 +249,21 @@ TEST_CASE("events of a processor are found by its vendor, family and model") {
     return processor_events({{"vendor_id", vendor}, {"cpu family", family}, {"model", model}});
   };
   const auto henri = x86("GenuineIntel", "6", "85");  // Xeon Gold 6140
-  REQUIRE(henri.memory_stalls);
-  CHECK(henri.memory_stalls->name == "CYCLE_ACTIVITY.STALLS_MEM_ANY");
-  CHECK(henri.memory_stalls->config == 0x140014a3);
+  REQUIRE(henri.memory_stalls.size() == 2);
+  CHECK(names_of(henri.memory_stalls) == "CYCLE_ACTIVITY.STALLS_MEM_ANY + EXE_ACTIVITY.BOUND_ON_STORES");
+  CHECK(henri.memory_stalls.front().config == 0x140014a3);
+  CHECK(henri.memory_stalls.back().config == 0x40a6);
+  CHECK(x86("GenuineIntel", "6", "106").memory_stalls.back().config == 0x020040a6);  // Ice Lake
   CHECK(henri.l2_misses->config == 0x3f24);
-  CHECK(x86("GenuineIntel", "6", "79").memory_stalls->config == 0x060006a3);
-  CHECK(x86("GenuineIntel", "6", "143").memory_stalls->config == 0x050021a6);
-  CHECK_FALSE(x86("GenuineIntel", "6", "42").memory_stalls);  // Sandy Bridge
-  CHECK(x86("AuthenticAMD", "25", "17").memory_stalls->config == 0xa2d6);
+  CHECK(x86("GenuineIntel", "6", "79").memory_stalls.front().config == 0x060006a3);
+  CHECK(x86("GenuineIntel", "6", "143").memory_stalls.front().config == 0x050021a6);
+  CHECK(x86("GenuineIntel", "6", "42").memory_stalls.empty());  // Sandy Bridge
+  CHECK(x86("AuthenticAMD", "25", "17").memory_stalls.front().config == 0xa2d6);
   const auto zen_3 = x86("AuthenticAMD", "25", "1");
-  CHECK_FALSE(zen_3.memory_stalls);
+  CHECK(zen_3.memory_stalls.empty());
   CHECK(zen_3.l2_misses->config == 0x0864);
-  CHECK(processor_events({{"CPU implementer", "0x41"}}).memory_stalls->config == 0x4005);
-  CHECK_FALSE(processor_events({}).memory_stalls);
+  CHECK(processor_events({{"CPU implementer", "0x41"}}).memory_stalls.front().config == 0x4005);
+  CHECK(processor_events({}).memory_stalls.empty());
 }
 
 TEST_CASE("the middle of the samples is taken") {

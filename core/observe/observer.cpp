@@ -147,8 +147,8 @@ json observers_available() {
   table["frequency"] = available(frequency_refusal(cores));
   table["counters"] = available(ThreadCounters().reason());
   table["memory_stalls"] = available(memory_stalls_refusal());
-  if (const auto event = processor_events_here().memory_stalls) {
-    table["memory_stalls"]["event"] = event->name;
+  if (const auto events = processor_events_here().memory_stalls; !events.empty()) {
+    table["memory_stalls"]["event"] = names_of(events);
   }
   table["memory_bytes"] = available(bandwidth_refusal());
   table["pages"] = available(pages_refusal());

@@ -28,7 +28,8 @@ int number(const std::map<std::string, std::string>& cpuinfo, const char* key) {
 
 // Models of family 6, by the generations that share their events (Intel's perfmon event lists).
 const std::set<int> kIvyBridgeToBroadwell = {58, 60, 61, 62, 63, 69, 70, 71, 79, 86};
-const std::set<int> kSkylakeToIceLake = {78, 85, 94, 102, 106, 108, 125, 126, 140, 141, 142, 157, 158, 165, 166, 167};
+const std::set<int> kSkylake = {78, 85, 94, 102, 142, 158, 165, 166};  // to Cascade Lake and Comet Lake
+const std::set<int> kIceLake = {106, 108, 125, 126, 140, 141, 157, 167};
 const std::set<int> kSapphireRapids = {143, 173, 174, 207};  // and Emerald and Granite Rapids: one kind of core
 
 ProcessorEvents of_intel(int family, int model) {
@@ -37,15 +38,19 @@ ProcessorEvents of_intel(int family, int model) {
     return events;
   }
   if (kIvyBridgeToBroadwell.contains(model)) {
-    events.memory_stalls = {"CYCLE_ACTIVITY.STALLS_LDM_PENDING", with_mask(0x06a3, 6)};
+    events.memory_stalls = {{"CYCLE_ACTIVITY.STALLS_LDM_PENDING", with_mask(0x06a3, 6)}, {"RESOURCE_STALLS.SB", 0x08a2}};
     if (model != 58 && model != 62) {  // Ivy Bridge has no such event
       events.l2_misses = {"L2_RQSTS.MISS", 0x3f24};
     }
-  } else if (kSkylakeToIceLake.contains(model)) {
-    events.memory_stalls = {"CYCLE_ACTIVITY.STALLS_MEM_ANY", with_mask(0x14a3, 20)};
+  } else if (kSkylake.contains(model) || kIceLake.contains(model)) {
+    // From Ice Lake on, two stores leave the buffer in a cycle, and the event has a mask of cycles.
+    const std::uint64_t stores = kSkylake.contains(model) ? 0x40a6 : with_mask(0x40a6, 2);
+    events.memory_stalls = {{"CYCLE_ACTIVITY.STALLS_MEM_ANY", with_mask(0x14a3, 20)},
+                            {"EXE_ACTIVITY.BOUND_ON_STORES", stores}};
     events.l2_misses = {"L2_RQSTS.MISS", 0x3f24};
   } else if (kSapphireRapids.contains(model)) {
-    events.memory_stalls = {"EXE_ACTIVITY.BOUND_ON_LOADS", with_mask(0x21a6, 5)};
+    events.memory_stalls = {{"EXE_ACTIVITY.BOUND_ON_LOADS", with_mask(0x21a6, 5)},
+                            {"EXE_ACTIVITY.BOUND_ON_STORES", with_mask(0x40a6, 2)}};
     events.l2_misses = {"L2_RQSTS.MISS", 0x3f24};
   }
   return events;
@@ -63,7 +68,7 @@ ProcessorEvents of_amd(int family, int model) {
     events.l2_misses = {"l2_cache_req_stat.ls_rd_blk_c", 0x0864};
   }
   if (is_zen_4_or_later(family, model)) {
-    events.memory_stalls = {"ex_no_retire.load_not_complete", 0xa2d6};
+    events.memory_stalls = {{"ex_no_retire.load_not_complete", 0xa2d6}};
   }
   return events;
 }
@@ -81,7 +86,7 @@ ProcessorEvents processor_events(const std::map<std::string, std::string>& cpuin
   }
   // Common events of the architecture (Arm ARM, D13); a core without one refuses to open it.
   if (cpuinfo.contains("CPU implementer")) {
-    return {ProcessorEvent{"STALL_BACKEND_MEM", 0x4005}, ProcessorEvent{"L2D_CACHE_REFILL", 0x17}};
+    return {{ProcessorEvent{"STALL_BACKEND_MEM", 0x4005}}, ProcessorEvent{"L2D_CACHE_REFILL", 0x17}};
   }
   return {};
 }
@@ -90,13 +95,23 @@ ProcessorEvents processor_events_here() {
   return processor_events(parse_cpuinfo(read_text("/proc/cpuinfo").value_or("")));
 }
 
-std::string memory_stalls_refusal() {
-  const auto event = processor_events_here().memory_stalls;
-  if (!event) {
-    return "no event of this processor for cycles stalled on memory is known";
+std::string names_of(const std::vector<ProcessorEvent>& events) {
+  std::string names;
+  for (const ProcessorEvent& event : events) {
+    names += (names.empty() ? "" : " + ") + event.name;
   }
-  const Counter counter(PERF_TYPE_RAW, event->config, false);
-  return counter.works() ? "" : event->name + ": " + counter_reason_here(counter.error());
+  return names;
+}
+
+std::string memory_stalls_refusal() {
+  const auto events = processor_events_here().memory_stalls;
+  for (const ProcessorEvent& event : events) {
+    const Counter counter(PERF_TYPE_RAW, event.config, false);
+    if (!counter.works()) {
+      return event.name + ": " + counter_reason_here(counter.error());
+    }
+  }
+  return events.empty() ? "no event of this processor for cycles stalled on memory is known" : "";
 }
 
 }  // namespace elbowroom

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace elbowroom {
 
@@ -15,13 +16,18 @@ struct ProcessorEvent {
 };
 
 struct ProcessorEvents {
-  std::optional<ProcessorEvent> memory_stalls;  // cycles in which nothing was done because data had not arrived
+  // Their sum: cycles in which nothing was done because data had not arrived, or because stores waited for memory (the
+  // latter by Intel's processors and Arm's only).
+  std::vector<ProcessorEvent> memory_stalls;
   std::optional<ProcessorEvent> l2_misses;
 };
 
 // Of the processor that these lines of /proc/cpuinfo describe; nothing where its events are not known.
 ProcessorEvents processor_events(const std::map<std::string, std::string>& cpuinfo);
 ProcessorEvents processor_events_here();
+
+// `A + B`; empty without events.
+std::string names_of(const std::vector<ProcessorEvent>& events);
 
 // Why stalls on memory cannot be counted here; empty when they can.
 std::string memory_stalls_refusal();
