@@ -68,6 +68,7 @@ DENIS2021: list[Effect] = [
     {"of": ["fma"], "comm": [[1, 1.12]], "comp": [[1, 1]], "comp_alone": [[4, 1.0], [20, 0.643]]},
     # Sections 5.2 to 5.4: 38 us more, 2 us more for a remote access; polls.
     {"of": ["overhead"], "over": "size", "added": [[4, 38], [4194304, 38], [64000000, 0]]},
+    {"of": ["overhead"], "n": [34], "over": "cursor", "added": [[1, 38], [2, 48], [32, 43], [1000, 38]]},
     {"of": ["overhead"], "data": "near", "thread": "far", "over": "size",
      "added": [[4, 40], [4194304, 40], [64000000, 0]]},
     {"of": ["overhead"], "data": "far", "thread": "near", "over": "size",
@@ -112,6 +113,7 @@ OTHER_OPPOSITE: list[Effect] = [
     {"of": COPY_TRIAD, "data": "near", "thread": "far", "n": [35], "over": "size",
      "comm": [[4, 1], [65535, 1], [65536, 0.9]], "comp": [[4, 0.8]]},
     {"of": ["overhead"], "over": "size", "added": [[4, 38], [4194304, 38], [64000000, 1000]]},
+    {"of": ["overhead"], "n": [34], "over": "cursor", "added": [[1, 38], [2, 48], [32, 43], [1000, 60]]},
     {"of": ["polling"], "over": "cursor", "added": [[2, 0.3], [32, 0.6], [1000, 1.0]]},
     {"of": ["paused"], "added": [[1, 0.0]]},
 ]  # fmt: skip
@@ -121,6 +123,7 @@ EXCLUSIVE = (
     "with all cores communication suffers from smaller messages than with few cores",
     "StarPU has no other effect on the bandwidth of large messages",
     "the latency is higher when workers poll more often",
+    "messages through StarPU take no longer with rare polls than with paused workers",
 )
 """Statements that OPPOSITE leaves undecided and OTHER_OPPOSITE refutes."""
 

@@ -1,6 +1,7 @@
 #include "common/starpu.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <hwloc.h>
 #include <sched.h>
 #include <starpu.h>
@@ -8,6 +9,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -93,6 +95,18 @@ std::string own_name() {
 
 void set(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
 
+// StarPU warns of a name that it does not know, and takes another scheduler.
+void check_scheduler(const std::string& name) {
+  std::vector<std::string> known;
+  for (starpu_sched_policy** one = starpu_sched_get_predefined_policies(); *one != nullptr; ++one) {
+    known.emplace_back((*one)->policy_name);
+  }
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    throw RequestError("scheduler", name, fmt::format("StarPU {} has no such scheduler", Starpu::version()),
+                       fmt::format("known: {}", fmt::join(known, ", ")));
+  }
+}
+
 }  // namespace
 
 Starpu::Starpu(const StarpuThreads& threads) : threads_(threads) {
@@ -122,6 +136,10 @@ void Starpu::start() {
   conf.nopencl = 0;
   conf.catch_signals = 0;
   conf.use_explicit_workers_bindid = 1;
+  if (!threads_.scheduler.empty()) {
+    check_scheduler(threads_.scheduler);
+    conf.sched_policy_name = threads_.scheduler.c_str();
+  }
   std::string numbers;
   for (std::size_t i = 0; i < cores.size(); ++i) {
     conf.workers_bindid[i] = logical_number(cores[i]);

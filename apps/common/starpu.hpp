@@ -16,6 +16,7 @@ struct StarpuThreads {
   std::vector<int> worker_cores;
   std::optional<unsigned>
       backoff;  // nops between two polls, at most (from 1 on, doubled); StarPU's own, 32, when absent
+  std::string scheduler;  // one of StarPU's; its own default when empty
 };
 
 // Nanoseconds that threads ran, and waited for a core while they could run, since they were started.

@@ -183,7 +183,8 @@ Runtime::Runtime(const Job& job, const Settings& settings) : job_(job), task_(ta
   const std::optional<unsigned> backoff = backoff_of(settings.program);
   polls_ = backoff != 0u && !seats_.worker_cores.empty();
   program::together(job_, [&] {
-    starpu_.emplace(program::StarpuThreads{seats_.mpi_core, seats_.worker_cores, polls_ ? backoff : std::nullopt});
+    starpu_.emplace(program::StarpuThreads{seats_.mpi_core, seats_.worker_cores, polls_ ? backoff : std::nullopt,
+                                           read(settings.program, "scheduler", std::string())});
   });
   threads_ = json::array();
   json own = starpu_->threads();

@@ -143,6 +143,11 @@ class RuntimeProgram(AppProgram, frozen=True, kw_only=True, tag_field="name", ta
 
     task: Literal["overhead", "polling"]
     build: Literal["openmp", "starpu"] = "starpu"
+    scheduler: str = ""
+    """StarPU's; its own default when empty."""
+
+    def id(self, point: Point) -> str:
+        return "-".join(filter(None, (super().id(point), self.scheduler)))
 
     @property
     def title(self) -> str:

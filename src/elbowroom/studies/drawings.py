@@ -38,16 +38,21 @@ Draw = Callable[[Evidence], Sequence[Figure]]
 DURATION = "Duration of an item (ns)"
 
 
+def all_of(*draws: Draw) -> Draw:
+    """The figures of several drawings, in turn."""
+    return lambda evidence: [figure for draw in draws for figure in draw(evidence)]
+
+
 @of_evidence
 def panels(
     evidence: Evidence,
     run: str,
     where: PointSelection = EVERYWHERE,
     only: Only | None = None,
-    names: str = "",
+    names: str | tuple[str, ...] = "",
 ) -> Sequence[Figure]:
     """The figures that the run's own experiment draws of those points; `names`: only those whose name starts
-    so.
+    so, or in one of these ways.
     """
     points = evidence.points(run, where, only)
     if not points:

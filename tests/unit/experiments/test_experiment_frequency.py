@@ -17,6 +17,9 @@ from sampled import with_payload
 from studies import HENRI, by_key, measured, study
 
 
+BORA = {"n": "10,18,19,35", "sizes": "64MB", "kernels": "prime"}
+
+
 def turbo(point: Point) -> tuple[float, float, float, float]:
     """Section 3.2: latency slightly better beside prime counting."""
     if point.metric == "latency":
@@ -52,6 +55,22 @@ def test_frequency_reads_traces_where_there_are_any() -> None:
     trace = next(figure for figure in experiment.figures(found, HENRI) if figure.name.startswith("trace"))
     lengths = {series.name: len(series.x) for series in trace.series}
     assert lengths == {"core 35 (communication)": 4, "core 3 (idle)": 1, "core 3 (computing)": 2}
+
+
+@pytest.mark.parametrize(
+    ("since", "text"),
+    [
+        (19, "slows down abruptly from 19 computing cores on: from there on its cores include some of socket 1"),
+        (10, "slows down abruptly from 10 computing cores on; from 19 computing cores on"),
+        (99, "does not slow down, though from 19 computing cores on"),
+    ],
+)
+def test_the_socket_at_which_computation_slows_down_is_named(since: int, text: str) -> None:
+    def bora(point: Point) -> tuple[float, float, float, float]:
+        return 100.0 * point.n, 100.0 * point.n * (0.775 if point.n >= since else 1.0), 9063.0, 9063.0
+
+    experiment, found = study("frequency", HENRI, bora, settings=BORA)
+    assert text in by_key(experiment.findings(found, HENRI), "boundary").text
 
 
 def test_many_cores_of_a_role_are_one_band_and_the_uncore_is_drawn_too() -> None:

@@ -7,7 +7,7 @@ import pytest
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
-from elbowroom.experiments.runtime_overhead.points import PROGRAM
+from elbowroom.experiments.runtime_overhead.points import OverheadKeys
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.validation import validate
 from elbowroom.points.point import Point
@@ -16,6 +16,7 @@ from studies import HENRI, SMALL, by_key, machine, sound, study
 Truth = tuple[float, float, float, float]
 
 FOUR = machine(4)
+PROGRAM = OverheadKeys().program
 
 
 def added(more: float) -> object:
@@ -139,6 +140,42 @@ def test_without_a_core_for_polling_workers_a_note_says_so() -> None:
     assert "polling workers" in {note.what for note in expansion.notes}
     with pytest.raises(UsageError, match="no core is left"):
         points(SMALL, workers="polling")
+
+
+def polled(frequent: float, rare: float) -> object:
+    """Messages through StarPU that take as much longer beside workers with a back-off of 2, and of 10000."""
+
+    def truth(point: Point) -> Truth:
+        backoff = getattr(point.workload, "backoff", None)
+        return 1.0, 1.0, 1.5, 40.0 + {2: frequent, 32: frequent / 2, 10_000: rare}.get(backoff or 0, 0.0)
+
+    return truth
+
+
+BACKOFFS = {"sizes": "4", "backoffs": "2,32,10000", "scheduler": "eager", "comp_nodes": "near", "comm_cores": "near"}
+
+
+@pytest.mark.parametrize(
+    ("frequent", "rare", "verdicts"),
+    [
+        (10.0, 0.0, ("confirmed", "confirmed")),
+        (10.0, 10.0, ("confirmed", "refuted")),
+        (0.0, 0.0, ("refuted", "undecided")),
+    ],
+)
+def test_more_frequent_polls_are_held_against_paused_workers(
+    frequent: float, rare: float, verdicts: tuple[str, str]
+) -> None:
+    experiment, found = study("runtime-overhead", machine(8), polled(frequent, rare), settings=BACKOFFS)  # type: ignore[arg-type]
+    judged = by_key(experiment.findings(found, machine(8)), "backoffs")
+    assert (judged.values["verdict"], judged.values["rare"]) == verdicts
+    assert "beside 4 polling workers" in judged.text
+
+
+def test_workers_with_a_back_off_are_points_of_their_own() -> None:
+    polling = [point for point in points(machine(8), **BACKOFFS) if point.n]
+    assert [point.workload.backoff for point in polling] == [2, 32, 10_000]  # type: ignore[attr-defined]
+    assert {point.workload.scheduler for point in polling} == {"eager"}  # type: ignore[attr-defined]
 
 
 def test_paused_and_polling_workers_have_a_curve_over_the_size_each() -> None:

@@ -30,6 +30,7 @@ from elbowroom.experiments.common.sentences import (
     hit,
     lost_text,
     nothing,
+    onset_over,
     size_text,
     usable,
 )
@@ -71,15 +72,16 @@ GAINED = 0.02  # the paper's "slightly better" is 1.7 to 1.52 us; less than this
 SIDES = {"core": "core_khz", "uncore": "uncore_khz"}
 
 
-def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:  # noqa: ARG001
-    """What communication kept with few, half, all cores and where a side suffers, by kernel and size; then
-    the frequencies, if they were readable.
+def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
+    """What communication kept with few, half, all cores and where a side suffers, by kernel and size; whether
+    computation slows down at the communicating socket; then the frequencies, if they were readable.
     """
     findings = []
     points = usable(results)
     for group in grouped([item for item in points if item.n], case_of).values():
         shown = [item for item in group if item in spread(group) or hit(item, "comm") or hit(item, "comp")]
         findings += [_effect(item) for item in sorted(shown, key=cores_of)]
+        findings += list(_boundary(group, machine))
         findings += list(_frequencies(group))
     constants = [item for item in points if is_constant(item)]
     findings += list(_constants(constants))
@@ -107,6 +109,32 @@ def _effect(item: PointResult) -> Finding:
         "comp_kept": item.comp.kept.value if item.comp.kept else None,
     }
     return Finding(key=f"effect-{item.id}", level=level, text=text, values=values, points=(item.id,))
+
+
+def _boundary(group: Sequence[PointResult], machine: Machine) -> Iterator[Finding]:
+    """From how many cores on computation slows down, and whether its cores then include some of the
+    communicating socket for the first time (Swartvagher 2022, Fig. 5.3: bora).
+    """
+    sockets = {core.number: core.package for core in machine.cores}
+    first = group[0]
+    communicating = sockets.get(first.comm_core)
+    inside = [item.n for item in group if communicating in {sockets.get(core) for core in item.comp_cores}]
+    boundary = min(inside, default=None)
+    if communicating is None or boundary is None or boundary == min(item.n for item in group):
+        return
+    onset = onset_over(group, "comp", cores_of)
+    where = f"its cores include some of socket {communicating}, which communicates"
+    what = f"{kernel_name(first.kernel)} beside {size_text(first.size)} messages{condition_text(first)}"
+    text = f"{what} does not slow down, though from {cores_text(boundary)} on {where}."
+    if onset.x is not None:
+        how = f" {onset.manner}" if onset.manner else ""
+        text = f"{what} slows down{how} from {cores_text(int(onset.x))} on"
+        text += f": from there on {where}." if onset.x == boundary else f"; from {cores_text(boundary)} on {where}."
+    case = case_key("boundary", [part for part in case_of(first) if part is not None])
+    values: Values = {"boundary": boundary, "from": onset.x, "worst": onset.worst}
+    ids = tuple(item.id for item in group)
+    level: Literal["quiet", "interference"] = "quiet" if onset.x is None else "interference"
+    yield Finding(key=case, level=level, text=text, values=values, points=ids)
 
 
 def _frequencies(group: Sequence[PointResult]) -> Iterator[Finding]:

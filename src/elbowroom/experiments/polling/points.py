@@ -25,9 +25,12 @@ POOL_KERNELS = tuple(name for name, kernel in KERNELS.items() if kernel.pool)
 
 
 class PollingKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """`backoffs` of StarPU's workers (0: paused)."""
+    """`backoffs` of StarPU's workers (0: paused), and its `scheduler` (its own default when empty): the
+    workers of `eager` share one list.
+    """
 
     backoffs: tuple[Natural, ...] = ()
+    scheduler: str = ""
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
@@ -103,7 +106,7 @@ def _starpu(plan: Plan, points: Sequence[Point], machine: Machine) -> tuple[Poin
     for point in points:
         for backoff in plan.keys.backoffs if point.role == "point" else ():
             places = () if machine.hosts > 1 else _ranks(point)
-            program = RuntimeProgram(task="polling", backoff=backoff)
+            program = RuntimeProgram(task="polling", backoff=backoff, scheduler=plan.keys.scheduler)
             starpu = msgspec.structs.replace(
                 point,
                 kernel="none",

@@ -17,22 +17,28 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, metric_of, node_pairs, with_neighbours
 from elbowroom.plan.axes import expand as multiply
-from elbowroom.plan.file import Plan
+from elbowroom.plan.file import Plan, Positive
 from elbowroom.points.point import Expansion, Note, Phase, Point
 from elbowroom.points.program import RuntimeProgram
 
 PHASES: tuple[Phase, ...] = ("B", "AB", "AB", "B")
 """By MPI and through StarPU-MPI, in the same processes, threads and memory."""
 
-PROGRAM = RuntimeProgram(task="overhead")
-
 
 class OverheadKeys(msgspec.Struct, frozen=True, kw_only=True):
     """`workers`: StarPU's are paused while messages are measured, or poll on all cores that are left, as they
-    do by default.
+    do by default. `backoffs`: the most nops between two of their polls (empty: StarPU's own, 32).
+    `scheduler`: StarPU's (its own default when empty); the workers of `eager` share one list.
     """
 
     workers: Annotated[tuple[Literal["paused", "polling"], ...], Meta(min_length=1)] = ("paused",)
+    backoffs: tuple[Positive, ...] = ()
+    scheduler: str = ""
+
+    @property
+    def program(self) -> RuntimeProgram:
+        """What runs where workers are paused."""
+        return RuntimeProgram(task="overhead", scheduler=self.scheduler)
 
 
 OWN_CORES = 2
@@ -74,13 +80,16 @@ def _with_workers(point: Point, plan: Plan, machine: Machine) -> Iterator[Point]
     if "polling" not in plan.keys.workers or not free:
         return
     ends = ((free, point.comm_cores), ((), point.peer_cores))
-    yield msgspec.structs.replace(
+    polling = msgspec.structs.replace(
         point,
         n=len(free),
         comp_cores=free,
         computing_ranks="all" if machine.hosts > 1 else "first",
         placements=() if machine.hosts > 1 else placed(ends, (point.comp_node, point.comm_node)),
     )
+    for backoff in plan.keys.backoffs or (None,):
+        program = msgspec.structs.replace(plan.keys.program, backoff=backoff)
+        yield msgspec.structs.replace(polling, workload=program)
 
 
 def _no_workers(points: Iterable[Point], plan: Plan) -> tuple[Note, ...]:
@@ -127,7 +136,7 @@ def _point(
         metric=metric_of(plan, size),
         sequence=PHASES,
         scheduling=plan.scheduling,
-        workload=PROGRAM,
+        workload=plan.keys.program,
     )
 
 

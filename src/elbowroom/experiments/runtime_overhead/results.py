@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -24,14 +24,14 @@ from elbowroom.plan.placement import nic_node
 from elbowroom.points.point import running
 from elbowroom.points.program import RuntimeProgram
 from elbowroom.quantities import format_size, number, plural
-from elbowroom.results.curves import affected
-from elbowroom.results.judgement import Judgement, above, larger, suffers, unanimous
+from elbowroom.results.curves import TOLERANCE, affected
+from elbowroom.results.judgement import Judgement, above, change, larger, suffers, unanimous
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Added, Kept, WithInterval
 
 
 class LatencyCase(msgspec.Struct, frozen=True, kw_only=True):
-    """All sizes, rising, of one placement of data and communication thread."""
+    """All sizes, rising, of one placement of data and communication thread and one kind of workers."""
 
     items: tuple[PointResult, ...]
 
@@ -44,7 +44,13 @@ class LatencyCase(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """Of findings and figures: data's node, then the thread's core, then the workers that poll."""
         workers = f"-n{self.smallest.n}" if self.smallest.n else ""
-        return f"{self.smallest.comp_node}-{self.smallest.comm_core}{workers}"
+        backoff = backoff_of(self.smallest)
+        return f"{self.place}{workers}{'' if backoff is None else f'-backoff{backoff}'}"
+
+    @property
+    def place(self) -> str:
+        """Data's node, then the thread's core."""
+        return f"{self.smallest.comp_node}-{self.smallest.comm_core}"
 
 
 class Recovered(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +70,8 @@ class PlacedLatency(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
     id: str
     data: int
     core: int
-    workers: int
+    workers: tuple[int, int | None]
+    """How many poll, and their back-off."""
     together: float
     low: float | None
     high: float | None
@@ -81,15 +88,22 @@ class Nearness(msgspec.Struct, frozen=True, kw_only=True):
 def cases(results: Sequence[PointResult]) -> tuple[LatencyCase, ...]:
     """The placements, in order of first appearance."""
     measured = [item for item, _ in running(usable(results), RuntimeProgram)]
-    groups = grouped(measured, lambda item: (item.comp_node, item.comm_core, item.n))
+    groups = grouped(measured, lambda item: (item.comp_node, item.comm_core, item.n, backoff_of(item)))
     return tuple(
         LatencyCase(items=tuple(sorted(group, key=lambda item: item.size))) for group in groups.values()
     )
 
 
+def backoff_of(item: PointResult) -> int | None:
+    """The most nops between two polls of the workers; None where the plan chose none."""
+    return next((program.backoff for _, program in running((item,), RuntimeProgram)), None)
+
+
 def workers_text(item: PointResult) -> str:
-    """`, beside 34 polling workers`; empty where they are paused."""
-    return f", beside {plural(item.n, 'polling worker')}" if item.n else ""
+    """`, beside 34 polling workers (back-off 2)`; empty where they are paused."""
+    backoff = backoff_of(item)
+    waiting = "" if backoff is None else f" (back-off {backoff})"
+    return f", beside {plural(item.n, 'polling worker')}{waiting}" if item.n else ""
 
 
 def data_text(item: PointResult, machine: Machine) -> str:
@@ -152,7 +166,9 @@ def nearness(every: Sequence[LatencyCase]) -> Nearness:
     ]
     values: Values = {}
     for same, away in pairs:
-        workers = f"_workers_{same.workers}" if same.workers else ""
+        count, backoff = same.workers
+        workers = f"_workers_{count}" if count else ""
+        workers += "" if backoff is None else f"_backoff_{backoff}"
         values[f"core_{same.core}_data_{away.data}{workers}"] = away.together / same.together
     verdict = unanimous([larger(away, same) for same, away in pairs])
     return Nearness(pairs=tuple(pairs), verdict=verdict, values=values)
@@ -167,7 +183,7 @@ def _place(case: LatencyCase) -> tuple[PlacedLatency, bool]:
         id=item.id,
         data=item.comp_node,
         core=item.comm_core,
-        workers=item.n,
+        workers=(item.n, backoff_of(item)),
         together=summary.median,
         low=summary.low,
         high=summary.high,
@@ -190,7 +206,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     findings = [finding for finding in both if finding is not None]
     if not findings:
         return (nothing("overhead", "Messages through StarPU-MPI"),)
-    return (*findings, _placement(every, machine))
+    return (*findings, *_backoffs(every), _placement(every, machine))
 
 
 def _added(case: LatencyCase, machine: Machine) -> Finding | None:
@@ -239,6 +255,67 @@ def _vanishes(case: LatencyCase, machine: Machine) -> Finding | None:
     points = (item.id for item in case.items)
     values: Values = {"last": end.last, "since": end.since}
     return claim.finding(f"vanishes-{case.key}", before=before, values=values, points=points)
+
+
+RARE = 1000
+"""Nops between two polls from which the paper's second claim, of 10000, can be judged (section 5.4)."""
+
+
+def _backoffs(every: Sequence[LatencyCase]) -> Iterator[Finding]:
+    """Section 5.4, Fig. 9: the smallest message beside workers that poll more and less often."""
+    for place, group in grouped(every, lambda case: case.place).items():
+        waits = {
+            backoff: case.smallest
+            for case in sorted(group, key=lambda case: backoff_of(case.smallest) or 0)
+            if (backoff := backoff_of(case.smallest)) is not None and case.smallest.comm.together is not None
+        }
+        paused = next((case.smallest for case in group if not case.smallest.n), None)
+        if paused is not None and paused.comm.together is not None and waits:
+            yield _backoff_finding(place, waits, paused)
+
+
+def _backoff_finding(place: str, waits: Mapping[int, PointResult], paused: PointResult) -> Finding:
+    items = (*waits.values(), paused)
+    took = [item.comm.together.median for item in items if item.comm.together is not None]
+    names = [*(f"with back-off {nops}" for nops in waits), "beside paused ones"]
+    n = next(iter(waits.values())).n
+    frequent = Claim(
+        statement="the latency through StarPU is higher the more often workers poll",
+        judgement=_longer(waits[min(waits)], paused),
+    )
+    rare = Claim(
+        statement="rare polls cost no more than paused workers", judgement=_rare(waits, paused, frequent.judgement)
+    )
+    values: Values = {f"together_{nops}": time for nops, time in zip([*waits, "paused"], took, strict=True)}
+    return frequent.finding(
+        f"backoffs-{place}",
+        before=(
+            f"Through StarPU-MPI a message of {size_text(paused.size)} takes, beside "
+            f"{plural(n, 'polling worker')}, "
+            + ", ".join(f"{time:.3g} us {name}" for time, name in zip(took, names, strict=True))
+            + "."
+        ),
+        after=rare.text,
+        values={**values, "n": n, "rare": rare.judgement},
+        points=(item.id for item in items),
+        shows_interference=True,
+    )
+
+
+def _longer(item: PointResult, paused: PointResult) -> Judgement:
+    """Whether a message takes longer than beside paused workers, by more than is no effect."""
+    new, old = item.comm.together, paused.comm.together
+    return "not tested" if new is None or old is None else above(change(new, old), TOLERANCE)
+
+
+def _rare(waits: Mapping[int, PointResult], paused: PointResult, frequent: Judgement) -> Judgement:
+    """Where frequent polls cost nothing, rare ones cannot show that they cost less."""
+    if max(waits) < RARE:
+        return "not tested"
+    longer = _longer(waits[max(waits)], paused)
+    if longer == "refuted":
+        return "confirmed" if frequent == "confirmed" else "undecided"
+    return "refuted" if longer == "confirmed" else "undecided"
 
 
 def _placement(every: Sequence[LatencyCase], machine: Machine) -> Finding:
