@@ -129,9 +129,10 @@ def examine_allocation(
         name = f"{plural(len(plan.nodes), 'node')}, {datetime.datetime.now():%Y-%m-%d %H:%M}"
         document = examine(site, name=name)
         names = dict(zip(plan.nodes, site.names, strict=True))
-        clocks = clocks_of(journal.lines, names) if len(plan.nodes) <= plan.shard else ()
+        disturbed, one_job = bool(document.disturbed), len(plan.nodes) <= plan.shard
+        clocks = clocks_of(journal.lines, names, disturbed=disturbed) if one_job else ()
         document = msgspec.structs.replace(document, clocks=clocks)
-        notes = [*site.notes, *clock_notes(clocks), *_absent(document), *_cost(site, jobs)]
+        notes = [*site.notes, *clock_notes(clocks, disturbed=disturbed), *_absent(document), *_cost(site, jobs)]
         document = with_missing(document, site.lost, notes)
         write_values(folder / "nodes.parquet", journal.lines, plan.nodes, site.names)
     finally:

@@ -50,3 +50,13 @@ def test_a_clock_that_is_set_in_the_run_is_named_with_the_jump_and_has_no_drift(
 def test_few_rounds_show_no_drift_and_no_round_shows_no_clock() -> None:
     assert {one.drift for one in clocks_of(trains(3), NAMES)} == {None}
     assert clocks_of([], NAMES) == ()
+
+
+def test_barriers_that_end_late_beside_other_programs_are_no_clocks_that_are_apart() -> None:
+    lines = trains(9)
+    for line in lines[5:]:
+        row = line.values["10.0.0.1"]
+        line.values["10.0.0.1"] = (row[0], (row[1] or 0.0) + 0.1)
+    clocks = clocks_of(lines, NAMES, disturbed=True)
+    assert clock_notes(clocks, disturbed=True) == []
+    assert len(clock_notes(clocks_of(lines, NAMES))) == 2
