@@ -3,8 +3,10 @@
     python benchmarks/accept.py [--sites 1000] [--faults 200] [--nodes 10 100 1000 10000] [--table FILE]
 
 - *healthy*: sites without a fault, every second one with two kinds of nodes. At most 1 % of them have a
-  suspect or a class that is flagged.
-- *found*: one fault of each kind, at the drawn size and at 5 %, on a drawn node of a site. At least 95 %.
+  suspect or a class that is flagged. *Told apart*: how many of those with two kinds say which nodes are the
+  second one.
+- *found*: one fault of each kind, at the drawn size and at 5 %, on a drawn node of a site, of which every
+  second one has two kinds of nodes. At least 95 %.
 - *cause*: of those found, how often the named cause is the planted one. At least 90 %. Without the facts of
   the nodes (BIOS, governor, link) losses alone must show it: printed, without a goal.
 - *judgement*: CPU time and memory of the whole examination of a site of the last number of nodes. At most 10
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,13 +28,15 @@ from command import Command, status
 
 from elbowroom.accept.acceptance import examine
 from elbowroom.accept.judgement import Suspicion
-from elbowroom.accept.readings import SiteReadings
+from elbowroom.accept.readings import SiteReadings, fold
 from elbowroom.accept.virtual_site import PLANTS, PlantedFault, VirtualSite
 
 FALSE_MOST, FOUND_LEAST, CAUSE_LEAST = 0.01, 0.95, 0.9
 SECONDS_MOST, BYTES_MOST = 10.0, 1e9
 SMALL = 0.05
 KINDS = tuple(kind for kind in PLANTS if kind != "site")
+SPLIT = 20
+"""Nodes from which half of each of two kinds can be told from the other half."""
 PERIODIC = ("neighbour",)
 """Faults whose size is not that of a quantity: 5 % of them is no loss of 5 %."""
 
@@ -53,12 +58,28 @@ class WithoutFacts:
         return msgspec.structs.replace(self._site.measure_again(suspicion), facts={})
 
 
-def false_alarms(nodes: int, sites: int, first: int) -> int:
-    """Healthy sites on which something is suspected."""
-    alarms = 0
+def virtual_site(nodes: int, seed: int, plants: Sequence[PlantedFault] = ()) -> VirtualSite:
+    """A site, of which every second one has two kinds of nodes; but one kind where half of each would be
+    two nodes.
+    """
+    few = nodes < SPLIT and any(plant.kind == "half" for plant in plants)
+    return VirtualSite(nodes, plants, seed=seed, kinds=1 if few else 1 + seed % 2)
+
+
+def healthy_sites(nodes: int, sites: int, first: int) -> tuple[int, int, int]:
+    """On how many something is suspected; of those with two kinds of nodes, how many tell them apart; and how
+    many there are.
+    """
+    alarms = apart = both = 0
     for seed in range(first, first + sites):
-        alarms += examine(VirtualSite(nodes, seed=seed, kinds=1 + seed % 2), name="virtual").exit_code != 0
-    return alarms
+        site = virtual_site(nodes, seed)
+        document = examine(site, name="virtual")
+        alarms += document.exit_code != 0
+        if seed % 2:
+            both += 1
+            second = fold([f"n{node}" for node in np.flatnonzero(site.switches % 2)])
+            apart += any(one.quantity == "memory" and one.nodes == second for one in document.classes)
+    return alarms, apart, both
 
 
 def found(
@@ -68,7 +89,7 @@ def found(
     hit = named = wrong = 0
     for seed in range(first, first + faults):
         node = int(np.random.default_rng((seed, nodes)).integers(nodes))
-        site = VirtualSite(nodes, [PlantedFault(kind, node, share)], seed=seed)  # type: ignore[arg-type]
+        site = virtual_site(nodes, seed, [PlantedFault(kind, node, share)])  # type: ignore[arg-type]
         suspects = examine(site if facts else WithoutFacts(site), name="virtual").suspects
         planted = [one for one in suspects if one.between is not None or kind != "cable"]
         planted = [one for one in planted if kind in ("cable", "half") or one.node == node]
@@ -76,12 +97,14 @@ def found(
             members = {one.node for one in planted}
             half = np.arange(nodes) // ((nodes + 1) // 2)
             expected = {int(one) for one in np.flatnonzero(half == half[node])}
-            hit += len(members & expected) >= 0.95 * len(expected)
+            right = len(members & expected) >= 0.95 * len(expected)
+            hit += right
             wrong += bool(members - expected)
         else:
-            hit += bool(planted)
+            right = bool(planted)
+            hit += right
             wrong += len(suspects) > len(planted)
-        named += bool(planted) and planted[0].cause in NAMES.get((kind, share or 0.0), (kind,))
+        named += right and planted[0].cause in NAMES.get((kind, share or 0.0), (kind,))
     return hit, named, wrong
 
 
@@ -97,11 +120,12 @@ def main() -> int:
     parser.add_argument("--table", type=Path, help="also written here")
     options = parser.parse_args()
     missed = False
-    lines = ["| nodes | healthy sites | with an alarm |", "|---|---|---|"]
+    lines = ["| nodes | healthy sites | with an alarm | two kinds told apart |", "|---|---|---|---|"]
     for nodes in options.nodes if options.sites else ():
-        alarms = false_alarms(nodes, options.sites, options.first)
+        alarms, apart, both = healthy_sites(nodes, options.sites, options.first)
         missed |= alarms > FALSE_MOST * options.sites
-        lines.append(f"| {nodes} | {options.sites} | {alarms} ({alarms / options.sites:.1%}) |")
+        share = f"{alarms} ({alarms / options.sites:.1%})"
+        lines.append(f"| {nodes} | {options.sites} | {share} | {apart} of {both} |")
     lines += [
         "",
         "| fault | size | nodes | found | cause named | also suspected | cause named without facts |",

@@ -32,7 +32,7 @@ from elbowroom.accept.judgement import (
     visible_loss,
     without_paths,
 )
-from elbowroom.accept.losses import Layouts, LevelModel, as_share, quantity_rows
+from elbowroom.accept.losses import Layouts, LevelModel, as_share, kinds_of, quantity_rows
 from elbowroom.accept.quantities import BOTH, QUANTITIES
 from elbowroom.accept.readings import FEWEST, Ints, SiteReadings, check_site, fold
 from elbowroom.errors import UsageError
@@ -340,7 +340,7 @@ def _classes(fitted: FittedSite, table: FactTable) -> tuple[list[NodeClass], dic
     """The classes of nodes in each quantity, and by number the suspects among them: slow ones whose hardware
     is the same as that of the others.
     """
-    site = fitted.site
+    site, kinds = fitted.site, kinds_of(fitted.site)
     classes, halves = list[NodeClass](), dict[int, Suspect]()
     shown: set[str] = set()
     for model in fitted.models:
@@ -349,12 +349,15 @@ def _classes(fitted: FittedSite, table: FactTable) -> tuple[list[NodeClass], dic
             continue
         shown.add(model.quantity.name)
         numbers.sort(key=lambda one: float(model.centres[one]))
-        best = np.flatnonzero(model.labels == numbers[0])
         for label in numbers[1:]:
             members = np.flatnonzero(model.labels == label)
-            loss = as_share(model.quantity, float(model.centres[label] - model.centres[numbers[0]]))
-            fact = table.explains([int(one) for one in best], [int(one) for one in members])
-            alike = _half(site, members, model, numbers[0], fact)
+            best = _best_like(label, numbers, model, kinds)
+            others = np.flatnonzero(model.labels == best)
+            loss = as_share(model.quantity, float(model.centres[label] - model.centres[best]))
+            if loss <= model.quantity.tolerance:
+                continue
+            fact = table.explains([int(one) for one in others], [int(one) for one in members])
+            alike = _half(site, members, model, best, fact)
             sure = sum(one.score >= SURE for one in alike) > len(members) / 2
             suspect = bool(site.facts) and fact not in HARDWARE and sure and not fitted.disturbed
             folded = fold([site.nodes[int(node)] for node in members])
@@ -373,6 +376,17 @@ def _classes(fitted: FittedSite, table: FactTable) -> tuple[list[NodeClass], dic
                 for one in alike:
                     halves.setdefault(one.node or 0, one)
     return classes, halves
+
+
+def _best_like(label: int, numbers: Sequence[int], model: LevelModel, kinds: Ints) -> int:
+    """The best class that a class is compared with: of its own kind of nodes, or of all where it is the best
+    of its kind. `numbers`: of all classes, the best first.
+    """
+    if model.quantity.between:
+        return numbers[0]  # its classes are of all kinds
+    kind_of = {one: kinds[int(np.argmax(model.labels == one))] for one in numbers}
+    best = next(one for one in numbers if kind_of[one] == kind_of[label])
+    return numbers[0] if best == label else best
 
 
 FACTS_OF_CLASSES = ("governor", "bios", "kernel", "link")

@@ -25,6 +25,7 @@ from elbowroom.accept.losses import (
     LevelModel,
     as_losses,
     fit_levels,
+    pair_keys,
     quantity_rows,
     spread_of,
 )
@@ -346,9 +347,8 @@ def _switch_pair_losses(site: SiteReadings, sent: LevelModel) -> dict[tuple[int,
 
 def _switch_pairs(one: Readings, partners: Ints, switches: Ints) -> Ints:
     """A number for the pair of switches of each value; -1 inside a switch."""
-    first, second = switches[one.nodes], switches[partners]
-    keys = np.minimum(first, second) * (int(switches.max()) + 1) + np.maximum(first, second)
-    return np.where(first == second, -1, keys)
+    inside = switches[one.nodes] == switches[partners]
+    return np.where(inside, -1, pair_keys(switches, one.nodes, partners))
 
 
 def _slow_switch_pairs(site: SiteReadings, sent: LevelModel) -> tuple[tuple[int, int], ...]:

@@ -163,12 +163,10 @@ class _PairLevels:
 
     def __init__(self, kinds: Ints, switches: Ints | None) -> None:
         self._kinds, self._switches = kinds, switches
-        self._count = int(kinds.max(initial=0)) + 1
-        self._levels = np.zeros(2 * self._count**2)
+        self._levels = np.zeros(2 * (int(kinds.max(initial=0)) + 1) ** 2)
 
     def _of(self, nodes: Ints, partners: Ints) -> Ints:
-        first, second = self._kinds[nodes], self._kinds[partners]
-        group = np.minimum(first, second) * self._count + np.maximum(first, second)
+        group = pair_keys(self._kinds, nodes, partners)
         near = 0 if self._switches is None else self._switches[nodes] == self._switches[partners]
         return 2 * group + near
 
@@ -188,7 +186,7 @@ class _PairLevels:
 def _between(
     one: Readings, partners: Ints, kinds: Ints, switches: Ints | None, layouts: Layouts, bound: float
 ) -> list[LevelModel]:
-    groups = _PairLevels(kinds, switches)
+    groups = _PairLevels(_kinds_that_meet(kinds, switches, one.nodes, partners), switches)
     losses = as_losses(one.quantity, one.values)
     groups.fit(one.nodes, partners, losses)
     losses = losses - groups(one.nodes, partners)
@@ -216,6 +214,31 @@ def _between(
             _Usual(usual[1], sent, groups),
         ),
     ]
+
+
+FEWEST_PATHS = 3
+"""Pairs of switches that show what is usual between two kinds of nodes."""
+
+
+def _kinds_that_meet(kinds: Ints, switches: Ints | None, nodes: Ints, partners: Ints) -> Ints:
+    """The kinds of nodes, shape (n,), or one kind where two of them meet on few pairs of switches only: then
+    a bad cable would be taken for what is usual between them.
+    """
+    if switches is None or not kinds.any():
+        return kinds
+    groups, paths = pair_keys(kinds, nodes, partners), pair_keys(switches, nodes, partners)
+    far = switches[nodes] != switches[partners]
+    count = int(groups.max(initial=0)) + 1
+    paths_of = np.bincount(np.unique(paths[far] * count + groups[far]) % count)
+    few = ((paths_of > 0) & (paths_of < FEWEST_PATHS)).any()
+    return np.zeros_like(kinds) if few else kinds
+
+
+def pair_keys(labels: Ints, nodes: Ints, partners: Ints) -> Ints:
+    """A number for the labels of both nodes of each value, in either order; shape (m,)."""
+    first, second = labels[nodes], labels[partners]
+    keys: Ints = np.minimum(first, second) * (int(labels.max(initial=0)) + 1) + np.maximum(first, second)
+    return keys
 
 
 def _known(levels: Floats) -> Floats:

@@ -59,10 +59,20 @@ def test_a_slow_half_is_flagged_and_a_second_kind_of_nodes_is_not() -> None:
     kinds = examined(100, kinds=2)
     assert kinds.exit_code == 0
     assert kinds.suspects == ()
-    assert (
-        any(one.quantity == "memory" and one.fact == "processor" for one in kinds.classes)
-        or not kinds.classes
-    )
+    assert any(one.quantity == "memory" and one.fact == "processor" for one in kinds.classes)
+    # What both kinds have alike makes no class.
+    assert not any(one.quantity == "core" for one in kinds.classes)
+
+
+def test_a_slow_half_of_two_kinds_of_nodes_is_compared_with_its_own_kind() -> None:
+    slow = examined(100, "half:80:6%", kinds=2)
+    assert [one.node for one in slow.suspects] == list(range(50, 100))
+
+
+def test_a_bad_cable_between_the_only_two_switches_of_a_kind_is_suspected() -> None:
+    site = examined(100, "cable:2:8%", kinds=2, seed=11)
+    [one] = site.suspects
+    assert (one.cause, one.between) == ("cable", (0, 2))
 
 
 def test_a_fault_of_the_second_kind_is_found_by_its_own_kind() -> None:
