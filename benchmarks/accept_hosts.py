@@ -1,6 +1,6 @@
 """`accept` on hosts in network namespaces of one machine, with planted faults and a host that dies.
 
-    python benchmarks/accept_hosts.py [--hosts 8 16 32 64] [--budget 60s] [--faults link limit lost]
+    python benchmarks/accept_hosts.py [--hosts 8 16 32 64] [--budget 60s] [--faults link limit lost] [--slurm]
     python benchmarks/accept_hosts.py --answering 10000
 
 Each host has a link with a token bucket; all share the cores of this machine, so that their computation is
@@ -13,6 +13,7 @@ noisy, and links limit messages. For each number of hosts:
   mid-run. The first two must be suspects of this cause, the third named, all others measured, and the run
   resumed. No other host may be a suspect.
 
+With `--slurm`, each host has a slurmd of its own, and the driver is inside an allocation of all of them.
 With `--answering`, nodes answer at once and nothing is measured: processor time and memory of the driver for
 so many nodes, with one of them suspected.
 
@@ -22,14 +23,16 @@ Needs root, but for `--answering`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +42,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
 
 from accepted_hosts import limit_links, names, start_accept  # noqa: E402
-from elbowroom.accept.acceptance import examine  # noqa: E402
+from elbowroom.accept.acceptance import SUSPECTS, examine  # noqa: E402
 from elbowroom.accept.allocated_site import SitePlan  # noqa: E402
 from elbowroom.accept.history import write_values  # noqa: E402
 from linked_hosts import LinkedHosts, NoHostsError, linked_hosts  # noqa: E402
 from measured_nodes import AnsweringNodes, measured  # noqa: E402
+from slurm_cluster import NoSlurmError, Slurm, slurm_daemons  # noqa: E402
 
 BYTES_MOST = 2000
 THROTTLED = 0.25
@@ -70,34 +74,60 @@ def cost(lines: list[dict[str, Any]], hosts: int) -> tuple[float, float]:
     first = [line for line in lines if line.get("stage") in ("first", "whole")]
     rounds = len({line.get("round", 0) for line in first if line["stage"] == "first"})
     seconds = sum(line["seconds"] for line in first if line["stage"] == "first")
-    return seconds / max(rounds, 1), sum(line["bytes"] for line in first) / (hosts - 1)
+    facts = next((line.get("bytes", 0) for line in lines if line.get("names")), 0)
+    return seconds / max(rounds, 1), (facts + sum(line["bytes"] for line in first)) / (hosts - 1)
 
 
-def with_faults(hosts: LinkedHosts, folder: Path, budget: str, faults: Sequence[str]) -> tuple[str, bool]:
-    """What was found of a slow link, a throttled host and one that dies; and whether all was."""
-    at = dict(zip(FAULTS, hosts.names[-3:], strict=True))
-    planted = {at[fault]: fault for fault in faults if fault != "lost"}
-    slow = at["link"] if "link" in faults else ""
-    limit_links(hosts, slow=slow)
-    if "limit" in faults:
+class Examined:
+    """The hosts of a run in `folder`, by mpiexec, or in an allocation of Slurm (`slurm`)."""
+
+    def __init__(self, hosts: LinkedHosts, folder: Path, words: Sequence[str], slurm: Slurm | None) -> None:
+        self.hosts = hosts
+        self.folder = folder
+        self._words = words
+        self._slurm = slurm
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """The driver."""
+        allocation = None if self._slurm is None else self._slurm.allocation()
+        return start_accept(self.hosts, self.folder, [*self._words, *words], allocation)
+
+    def revive(self, name: str, slow: str) -> None:
+        """A host that was killed is back."""
+        self.hosts.revive(name)
+        limit_links(self.hosts, slow=slow)
+        if self._slurm is not None:
+            self._slurm.start_node(name)
+
+
+def planted_hosts(hosts: LinkedHosts, faults: Sequence[str]) -> dict[str, str]:
+    """The host of each fault, which it has from now on, but for `lost`."""
+    at = {fault: name for fault, name in zip(FAULTS, hosts.names[-3:], strict=True) if fault in faults}
+    limit_links(hosts, slow=at.get("link", ""))
+    if "limit" in at:
         hosts.throttle(at["limit"], THROTTLED * (os.cpu_count() or 1) / len(hosts.names))
-    process = start_accept(hosts, folder, ["--budget", budget, "-o", "run"])
-    if "lost" in faults:
-        while process.poll() is None and sum(line.get("part") == "train" for line in journal(folder)) < 2:
+    return at
+
+
+def with_faults(run: Examined, at: Mapping[str, str]) -> tuple[str, bool]:
+    """What was found of a slow link, a throttled host and one that dies; and whether all was."""
+    planted = {name: fault for fault, name in at.items() if fault != "lost"}
+    process = run.start("-o", "run")
+    if "lost" in at:
+        while process.poll() is None and sum(line.get("part") == "train" for line in journal(run.folder)) < 2:
             time.sleep(0.1)
-        hosts.kill(at["lost"])
+        run.hosts.kill(at["lost"])
     document, _ = finished(process)
     suspects = {one["name"]: one["cause"] for one in document["suspects"]}
     missing = [one["name"] for one in document["missing"]]
     resumed = "-"
-    if "lost" in faults:
-        hosts.revive(at["lost"])
-        limit_links(hosts, slow=slow)
-        again, _ = finished(start_accept(hosts, folder, ["--budget", budget, "--resume", "run"]))
+    if "lost" in at:
+        run.revive(at["lost"], at.get("link", ""))
+        again, _ = finished(run.start("--resume", "run"))
         resumed = "yes" if not again["missing"] else "no"
-    right = suspects == planted and missing == [at["lost"]] * ("lost" in faults) and resumed != "no"
+    right = suspects == planted and missing == [at["lost"]] * ("lost" in at) and resumed != "no"
     cells = (
-        *(suspects.get(at[fault], "no") if fault in faults else "-" for fault in FAULTS[:2]),
+        *(suspects.get(at[fault], "no") if fault in at else "-" for fault in FAULTS[:2]),
         ", ".join(missing) or "-",
         resumed,
         ", ".join(f"{name} ({suspects[name]})" for name in sorted(set(suspects) - set(planted))) or "none",
@@ -131,6 +161,9 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, nargs="+", default=[8, 16, 32, 64])
     parser.add_argument("--budget", default="60s", help="of each run of accept")
     parser.add_argument("--faults", nargs="+", choices=FAULTS, help="plant these, one on each of three hosts")
+    parser.add_argument("--timeout", default="60s", help="a host that does not answer for so long is lost")
+    parser.add_argument("--slurm", action="store_true", help="in an allocation of Slurm's daemons")
+    parser.add_argument("--keep", type=Path, help="the folder of each run is copied into this one")
     parser.add_argument(
         "--answering", type=int, metavar="N", help="the driver's cost for N nodes that answer"
     )
@@ -148,34 +181,45 @@ def main() -> int:
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     missed = False
     for count in options.hosts:
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = Path(scratch)
-            try:
-                with linked_hosts(folder, names(count)) as hosts:
-                    limit_links(hosts)
-                    began = time.monotonic()
-                    if options.faults:
-                        answer, right = with_faults(hosts, folder, options.budget, options.faults)
-                        missed |= not right
-                    else:
-                        process = start_accept(hosts, folder, ["--budget", options.budget, "-o", "run"])
-                        document, _ = finished(process)
-                        answer = f"exit code {document['exit_code']}, {len(document['suspects'])} suspects"
-                        missed |= document["exit_code"] == 4
-                    whole = time.monotonic() - began
-            except NoHostsError as error:
-                print(f"network namespaces: {error}: linked_hosts is not installed here", file=sys.stderr)
-                return 1
-            rows = journal(folder)
-            seconds, size = cost(rows, count)
-            missed |= size > BYTES_MOST
-            start = next((line["start"] for line in rows if line.get("start")), 0.0)
-            lines.append(f"| {count} | {whole:.0f} | {start:.1f} | {seconds:.1f} | {size:.0f} | {answer} |")
-            print(lines[-1], flush=True)
+        try:
+            cells, right = row(count, options)
+        except (NoHostsError, NoSlurmError) as error:
+            print(f"network namespaces: {error}: linked_hosts is not installed here", file=sys.stderr)
+            return 1
+        missed |= not right
+        lines.append(f"| {count} | {cells} |")
+        print(lines[-1], flush=True)
     print("\n".join(lines))
     if options.table is not None:
         options.table.write_text("\n".join([*lines, ""]))
     return status(options, missed)
+
+
+def row(count: int, options: argparse.Namespace) -> tuple[str, bool]:
+    """The cells of a line of the table, and whether all goals were met."""
+    with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
+        folder = Path(scratch)
+        hosts = stack.enter_context(linked_hosts(folder, names(count)))
+        at = planted_hosts(hosts, options.faults or ())
+        slurm = stack.enter_context(slurm_daemons(count, hosts)) if options.slurm else None
+        if slurm is not None:
+            slurm.allocate(count)
+        words = ["--budget", options.budget, "--timeout", options.timeout]
+        run = Examined(hosts, folder, words, slurm)
+        began = time.monotonic()
+        if options.faults:
+            answer, right = with_faults(run, at)
+        else:
+            document, _ = finished(run.start("-o", "run"))
+            answer = f"exit code {document['exit_code']}, {len(document['suspects'])} suspects"
+            right = document["exit_code"] != SUSPECTS
+        whole = time.monotonic() - began
+        rows = journal(folder)
+        if options.keep is not None:
+            shutil.copytree(folder / "run", options.keep / f"{count}", dirs_exist_ok=True)
+    seconds, size = cost(rows, count)
+    start = next((line["start"] for line in rows if line.get("start")), 0.0)
+    return f"{whole:.0f} | {start:.1f} | {seconds:.1f} | {size:.0f} | {answer}", right and size <= BYTES_MOST
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ exec ip netns exec "$space" unshare --uts {clocks} sh -c "hostname $name; $*"
 
 
 GROUPS = Path("/sys/fs/cgroup")
-PERIOD = 200_000
-"""us in which a limit of processor time is counted."""
+QUOTA = 1000
+"""us of processor time in a period, the least that the kernel takes: a long period would make all wait long."""
 
 
 class NoHostsError(Exception):
@@ -91,15 +91,15 @@ class LinkedHosts:
         """
         first_version = (GROUPS / "cpu").is_dir()
         group = (GROUPS / "cpu" if first_version else GROUPS) / self._space(name)
-        quota = max(1000, round(PERIOD * share))
+        period = min(1_000_000, round(QUOTA / share))
         try:
             group.mkdir()
             self._groups[name] = group
             if first_version:
-                (group / "cpu.cfs_period_us").write_text(f"{PERIOD}")
-                (group / "cpu.cfs_quota_us").write_text(f"{quota}")
+                (group / "cpu.cfs_period_us").write_text(f"{period}")
+                (group / "cpu.cfs_quota_us").write_text(f"{QUOTA}")
             else:
-                (group / "cpu.max").write_text(f"{quota} {PERIOD}")
+                (group / "cpu.max").write_text(f"{QUOTA} {period}")
         except OSError as error:
             raise NoHostsError(f"no group with a limit of processor time here: {error}") from error
         self._write_agent()
@@ -119,11 +119,13 @@ class LinkedHosts:
         """The name of a host's link, on both of its ends."""
         return f"e{os.getpid()}{name}"
 
-    def limit(self, name: str, megabits: float, burst: str = "128kb") -> None:
-        """A token bucket at both ends of a host's link."""
+    def limit(self, name: str, megabits: float, burst: str = "128kb", queue: str = "50ms") -> None:
+        """A token bucket at both ends of a host's link, with a `queue` of what it sends in so long; more is
+        lost.
+        """
         for space in (self._space(name), self._hub):
             run("tc", "-n", space, "qdisc", "replace", "dev", self.link(name), "root",
-                "tbf", "rate", f"{megabits}mbit", "burst", burst, "latency", "50ms")  # fmt: skip
+                "tbf", "rate", f"{megabits}mbit", "burst", burst, "latency", queue)  # fmt: skip
 
     def kill(self, name: str) -> None:
         """Ends all that runs on a host and takes its link away, as a loss of power does."""
@@ -138,6 +140,13 @@ class LinkedHosts:
         """Bytes that a host has sent over its link since it exists."""
         file = f"/sys/class/net/{self.link(name)}/statistics/tx_bytes"
         return int(_output("ip", "netns", "exec", self._space(name), "cat", file))
+
+    def command_on(self, name: str, command: Sequence[str]) -> list[str]:
+        """The same command on a host, in its control group, with the /sys of this machine."""
+        group = self._groups.get(name)
+        join = f"echo $$ > {group}/cgroup.procs && " if group else ""
+        enter = ["nsenter", f"--net=/run/netns/{self._space(name)}", "unshare", "--uts"]
+        return [*enter, "sh", "-c", f'{join}hostname {name} && exec "$@"', "sh", *command]
 
     def on_first(self, launch: Launch) -> Launch:
         """The same command, started on the first host."""

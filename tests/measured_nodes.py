@@ -40,6 +40,7 @@ class AnsweringNodes:
         self.lost: dict[str, str] = {}
         self.names: dict[str, str] = {}
         self.facts: dict[str, dict[str, str]] = {}
+        self.facts_bytes = 0
         self.starts: list[float] = []
         self.requests: list[tuple[Shard, dict[str, Any]]] = []
         self._slow = slow or {}

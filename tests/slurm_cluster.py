@@ -14,16 +14,18 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+from linked_hosts import LinkedHosts
 
 NEEDED = ("munged", "slurmctld", "slurmd", "srun", "salloc", "scancel", "sinfo", "squeue")
 
 SLURM_CONF = """
 ClusterName=elbowroom
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={host}({address})
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -45,17 +47,26 @@ SchedulerType=sched/builtin
 ReturnToService=2
 KillWait=5
 """
-NODE_CONF = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cores} State=UNKNOWN\n"
+NODE_CONF = "NodeName={name} NodeHostname={host} NodeAddr={address} Port={port} CPUs={cores} State=UNKNOWN\n"
+
+
+class NoSlurmError(Exception):
+    """Why there can be none here."""
 
 
 class Slurm:
-    """The daemons, one slurmd for each of `nodes` nodes of this host."""
+    """The daemons: one slurmd for each of `nodes` nodes of this host, or on each of `hosts`, whose first one
+    has the controller, too.
+    """
 
-    def __init__(self, folder: Path, nodes: int) -> None:
+    def __init__(self, folder: Path, nodes: int, hosts: LinkedHosts | None = None) -> None:
         self.folder = folder
-        self.host = socket.gethostname().split(".")[0]
+        self.host = socket.gethostname().split(".")[0] if hosts is None else hosts.names[0]
         # PMIx looks a node's name up.
         self.nodes = [self.host] if nodes == 1 else [f"node{number}" for number in range(nodes)]
+        self._hosts = hosts
+        if hosts is not None:
+            self.nodes = list(hosts.names)
         self.env = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
         self.daemons: list[subprocess.Popen[bytes]] = []
         self.job = ""
@@ -69,18 +80,30 @@ class Slurm:
             f"--log-file={self.folder}/munged.log", f"--seed-file={self.folder}/munge.seed",
         )  # fmt: skip
         self._until(lambda: (self.folder / "munge.socket").exists(), "munged")
-        self._daemon("slurmctld", "-D", "-c")
+        self._daemon("slurmctld", "-D", "-c", node=self.nodes[0])
         for name in self.nodes:
-            self._daemon("slurmd", "-D", "-N", name)
-        self._until(lambda: self.output("sinfo", "-h", "-o", "%T") == "idle", "a node")
+            self.start_node(name)
+        self._until(lambda: self.output("sinfo", "-h", "-o", "%T") == "idle", "a node", 30.0 + len(self.nodes))
+
+    def start_node(self, name: str) -> None:
+        """Starts the slurmd of a node."""
+        self._daemon("slurmd", "-D", "-N", name, node=name)
 
     def allocate(self, nodes: int = 1) -> None:
-        """An allocation that lasts until it is cancelled, as `salloc` at a prompt makes it."""
+        """An allocation that lasts until it is cancelled, as `salloc` at a prompt makes it, and that a node
+        which fails does not end.
+        """
+        words = ["salloc", "--no-shell", "--no-kill", f"--ntasks={max(2, nodes)}", f"--nodes={nodes}"]
         granted = subprocess.run(
-            ["salloc", "--no-shell", f"--ntasks={max(2, nodes)}", f"--nodes={nodes}"],
-            env=self.env, capture_output=True, text=True, timeout=60, check=True,
+            self._on(self.nodes[0], words), env=self.env, capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
         self.job = granted.stderr.split("job allocation ")[1].split()[0]
+
+    def allocation(self) -> dict[str, str]:
+        """The environment of a program inside the allocation."""
+        nodes = self.output("squeue", "-h", "-j", self.job, "-o", "%N")
+        conf = self.env["SLURM_CONF"]
+        return {"SLURM_CONF": conf, "SLURM_JOB_ID": self.job, "SLURM_JOB_NODELIST": nodes}
 
     def stop(self) -> None:
         """Ends allocation and daemons; steps are children of slurmd's and go with their job."""
@@ -99,8 +122,14 @@ class Slurm:
                 daemon.wait()
 
     def output(self, *command: str) -> str:
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            self._on(self.nodes[0], command),
+            env=self.env, capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
         return done.stdout.strip()
+
+    def _on(self, node: str, command: Sequence[str]) -> Sequence[str]:
+        return command if self._hosts is None else self._hosts.command_on(node, command)
 
     def _configure(self) -> None:
         # PMIx makes a folder for each step, which the nodes of one host may not share.
@@ -111,19 +140,26 @@ class Slurm:
         key.chmod(0o600)
         cores = max(2, os.cpu_count() or 2)
         controller_port, *ports = free_ports(1 + len(self.nodes))
-        conf = SLURM_CONF.format(host=self.host, folder=self.folder, controller_port=controller_port)
+        addresses = dict.fromkeys(self.nodes, "127.0.0.1") if self._hosts is None else self._hosts.addresses
+        conf = SLURM_CONF.format(
+            host=self.host,
+            address=addresses[self.nodes[0]],
+            folder=self.folder,
+            controller_port=controller_port,
+        )
         for name, port in zip(self.nodes, ports, strict=True):
-            conf += NODE_CONF.format(name=name, host=self.host, port=port, cores=cores)
+            host = self.host if self._hosts is None else name
+            conf += NODE_CONF.format(name=name, host=host, address=addresses[name], port=port, cores=cores)
         conf += "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
         (self.folder / "slurm.conf").write_text(conf, encoding="utf-8")
         # Slurm 22 initialises a cgroup plugin even when nothing uses it, and v2 would want systemd.
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n", encoding="utf-8")
 
-    def _daemon(self, *command: str) -> None:
+    def _daemon(self, *command: str, node: str = "") -> None:
         with open(self.folder / f"{command[0]}-{len(self.daemons)}.out", "wb") as out:
             self.daemons.append(
                 subprocess.Popen(
-                    command,
+                    self._on(node, command) if node else command,
                     env=self.env,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
@@ -157,20 +193,30 @@ def free_ports(count: int) -> list[int]:
 @contextlib.contextmanager
 def running_slurm(nodes: int) -> Iterator[Slurm]:
     """A cluster of its own; skips the tests where there can be none."""
+    try:
+        with slurm_daemons(nodes) as cluster:
+            yield cluster
+    except NoSlurmError as error:
+        pytest.skip(str(error))
+
+
+@contextlib.contextmanager
+def slurm_daemons(nodes: int, hosts: LinkedHosts | None = None) -> Iterator[Slurm]:
+    """The same on `hosts`, or on this one; NoSlurmError where there can be none."""
     if os.geteuid() != 0:
-        pytest.skip("a Slurm of our own needs root")
+        raise NoSlurmError("a Slurm of our own needs root")
     missing = [tool for tool in NEEDED if shutil.which(tool) is None]
     if missing:
-        pytest.skip(f"not installed: {', '.join(missing)} (Debian: slurm-wlm and munge)")
+        raise NoSlurmError(f"not installed: {', '.join(missing)} (Debian: slurm-wlm and munge)")
     # munged refuses sockets in folders that others may write, and paths over 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="elbow-slurm-", dir="/tmp"))
     folder.chmod(0o755)
-    cluster = Slurm(folder, nodes)
+    cluster = Slurm(folder, nodes, hosts)
     try:
         try:
             cluster.start()
         except (RuntimeError, subprocess.SubprocessError) as error:
-            pytest.skip(f"Slurm does not start here: {error}")
+            raise NoSlurmError(f"Slurm does not start here: {error}") from error
         yield cluster
     finally:
         cluster.stop()

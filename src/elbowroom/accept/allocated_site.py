@@ -260,12 +260,14 @@ class AllocatedSite:
     ) -> None:
         """Asks, and writes down what came: values, what was learned of the nodes, and which were lost."""
         before, lost, start_time = set(self._jobs.names), set(self._jobs.lost), time.monotonic()
+        bytes_before = self._jobs.facts_bytes
         answered = self._jobs.ask([one for one in groups if request(one) is not None], request)
         new = {node: name for node, name in self._jobs.names.items() if node not in before}
         if new:
             facts = {node: self._with_feature(node, self._jobs.facts[node]) for node in new}
             start = round(max(self._jobs.starts, default=0.0), 3)
-            self._journal.add(SiteLine(number=0, names=new, facts=facts, start=start))
+            size = self._jobs.facts_bytes - bytes_before
+            self._journal.add(SiteLine(number=0, names=new, facts=facts, start=start, bytes=size))
             self._check_names()
             self._check(self.names)
         gone = {node: why for node, why in self._jobs.lost.items() if node not in lost}

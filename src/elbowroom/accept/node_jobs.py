@@ -116,7 +116,9 @@ Ask = Callable[[Shard], dict[str, Any] | None]
 
 
 class NodeJobs:
-    """All jobs that run. `lost`: why, by node, of those that died, hang or were never reached."""
+    """All jobs that run. `lost`: why, by node, of those that died, hang or were never reached; `facts_bytes`:
+    what came to rank 0 for `facts`.
+    """
 
     def __init__(self, place: NodeLaunch, patience: float) -> None:
         self.place = place
@@ -124,6 +126,7 @@ class NodeJobs:
         self.lost: dict[str, str] = {}
         self.names: dict[str, str] = {}
         self.facts: dict[str, dict[str, str]] = {}
+        self.facts_bytes = 0
         self.starts: list[float] = []
         self._live: dict[Shard, NodeJob] = {}
         self._silent: Counter[str] = Counter()
@@ -179,6 +182,7 @@ class NodeJobs:
             self.starts.append(time.monotonic() - start_time)
             self.names |= job.names
             self.facts |= job.facts
+            self.facts_bytes += int(job.hello["bytes"])
 
     def _ask_all(
         self, shards: Sequence[Shard], request: Ask, answered: NodeAnswers
@@ -284,5 +288,7 @@ def _reasons(
         elif code != 0:
             output.seek(0)
             lines = [line.strip(" -\t") for line in output.read().decode(errors="replace").splitlines()]
-            first_line = next((line for line in lines if line), f"exit code {code}")
-            yield node, f"it started no program: {first_line[:200]}"
+            said = [line for line in lines if line]
+            # Launchers say more than the reason: warnings before it, and what they do about it.
+            reason = next((line for line in said if "error" in line.lower()), (said or [f"exit code {code}"])[0])
+            yield node, f"it started no program: {reason[:200]}"
