@@ -18,6 +18,7 @@ import msgspec
 
 from elbowroom.errors import MachineError
 from elbowroom.files import lock, write_all
+from elbowroom.machine import uncore_register
 from elbowroom.signals import ends_as_interrupt
 
 CORE = "core_frequency"
@@ -37,7 +38,6 @@ _NO_CPUFREQ = (
     "no cpufreq (a virtual machine has none; elsewhere its driver, such as intel_pstate, is missing)"
 )
 _NO_TURBO = "the driver has no switch for turbo"
-_NO_UNCORE = "no intel_uncore_frequency (kernel module of that name, Intel only)"
 _ACPI_TURBO = 1000  # acpi-cpufreq names turbo by the highest frequency plus 1 MHz
 
 Writes = tuple[tuple[str, str], ...]
@@ -160,11 +160,23 @@ class Frequencies:
     def _uncore(self) -> Permission:
         parts = self._parts()
         if not parts:
-            return Permission(reason=_NO_UNCORE)
+            return self._uncore_register()
         files = [f"{part}/{name}_freq_khz" for part in parts for name in ("min", "max")]
         low = max(self._extreme(part, "min") for part in parts)
         high = min(self._extreme(part, "max") for part in parts)
         return self._allowed(files, low, high)
+
+    def _uncore_register(self) -> Permission:
+        """Between the limits that the registers have now: they do not tell those of the processor."""
+        names = self._registers()
+        if not any((self._root / name).exists() for name in names):
+            return Permission(reason=uncore_register.absence(self._root))
+        reason = self._unwritable(names)
+        if reason:
+            hint = "or set it before the run: likwid-setFrequencies --umin GHZ --umax GHZ"
+            return Permission(reason=f"{reason}; {hint}")
+        lowest, highest = zip(*(map(int, self._text(name).split()) for name in names), strict=True)
+        return self._allowed(names, max(lowest), min(highest))
 
     def _turbo(self) -> Permission:
         switch = self._turbo_switch()
@@ -193,7 +205,7 @@ class Frequencies:
     def _unwritable(self, files: list[str]) -> str:
         """Why one of the files cannot be written; empty when all can."""
         for name in files:
-            path = self._root / name
+            path = Path(os.path.normpath(self._root / name))
             if not path.exists():
                 return f"the driver has no {path}"
             if not os.access(path, os.W_OK):
@@ -217,6 +229,10 @@ class Frequencies:
         """Whole packages before the parts inside them (`uncoreNN`), so that these are set back last."""
         folders = (self._root / _UNCORE).glob("*/min_freq_khz")
         return [f"{_UNCORE}/{path.parent.name}" for path in sorted(folders)]
+
+    def _registers(self) -> list[str]:
+        """Those that hold the uncore's limits, where the kernel's module does not."""
+        return [] if self._parts() else uncore_register.registers(self._root)
 
     def _files(self, policy: str) -> list[str]:
         names = ["scaling_min_freq", "scaling_max_freq"]
@@ -257,6 +273,9 @@ class Frequencies:
             self._plan_condition(wanted, writes, undo)
             for policy in self._policies() if wanted.core_khz is not None else ():
                 self._plan_policy(policy, str(wanted.core_khz), writes, undo)
+            for name in self._registers() if wanted.uncore_khz is not None else ():
+                writes.append((name, f"{wanted.uncore_khz} {wanted.uncore_khz}"))
+                undo.append((name, self._text(name)))
             for part in self._parts() if wanted.uncore_khz is not None else ():
                 limits = _FrequencyLimits(
                     minimum=f"{part}/min_freq_khz",
@@ -397,9 +416,10 @@ class Frequencies:
         return ""
 
     def _failure(self, kind: type[MachineError], name: str, text: str, why: str) -> MachineError:
-        path = self._root / name
+        path = Path(os.path.normpath(self._root / name))
         if kind is not FrequencyRefused:
-            hint = f"as root: elbowroom doctor, which tries again, or echo {text} > {path}"
+            hint = "as root: elbowroom doctor, which tries again"
+            hint += "" if path.name == uncore_register.NAME else f", or echo {text} > {path}"
         else:
             steps = self._root / Path(name).parent / "scaling_available_frequencies"
             known = steps.read_text(encoding="ascii").strip() if steps.exists() else ""
@@ -407,6 +427,8 @@ class Frequencies:
         return kind(f"does not take {text} ({why})", field="frequency", value=str(path), hint=hint)
 
     def _text(self, name: str) -> str:
+        if Path(name).name == uncore_register.NAME:
+            return uncore_register.limits(self._root / name)
         return (self._root / name).read_text(encoding="ascii").strip()
 
     def _number(self, name: str) -> int:
@@ -414,7 +436,10 @@ class Frequencies:
 
 
 def put(path: Path, text: str) -> None:
-    """Writes a file of sysfs; one that does not exist is not made."""
+    """Writes a file of sysfs, or the limits in a register; a file that does not exist is not made."""
+    if path.name == uncore_register.NAME:
+        uncore_register.set_limits(path, text)
+        return
     handle = os.open(path, os.O_WRONLY | os.O_TRUNC)
     try:
         os.write(handle, text.encode())

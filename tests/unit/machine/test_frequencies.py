@@ -99,6 +99,76 @@ def test_a_machine_without_cpufreq_says_so(tmp_path: Path) -> None:
     assert "no intel_uncore_frequency" in found[UNCORE].reason
 
 
+OTHER_BITS = 0x8000_0000_0000_8080
+"""Of the register: what does not belong to its two ratios."""
+
+
+@pytest.fixture
+def registers(tmp_path: Path) -> Path:
+    """Two packages of two CPUs of Intel without the module, whose registers say 1.2 to 2.4 GHz."""
+    for cpu in range(4):
+        topology = tmp_path / f"sys/devices/system/cpu/cpu{cpu}/topology"
+        topology.mkdir(parents=True)
+        (topology / "physical_package_id").write_text(f"{cpu // 2}\n")
+        (tmp_path / f"dev/cpu/{cpu}").mkdir(parents=True)
+        value = OTHER_BITS | 12 << 8 | 24
+        (tmp_path / f"dev/cpu/{cpu}/msr").write_bytes(bytes(0x620) + value.to_bytes(8, "little"))
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text("vendor_id\t: GenuineIntel\n")
+    return tmp_path
+
+
+def test_the_uncore_is_held_by_a_register_of_each_package_where_the_module_is_missing(
+    registers: Path,
+) -> None:
+    held = Frequencies(registers / "sys", registers / "state")
+
+    def value(cpu: int) -> int:
+        return int.from_bytes((registers / f"dev/cpu/{cpu}/msr").read_bytes()[0x620:], "little")
+
+    before = [value(cpu) for cpu in range(4)]
+    assert (held.permitted()[UNCORE].low, held.permitted()[UNCORE].high) == (1_200_000, 2_400_000)
+    with held.constant(FrequencySettings(uncore_khz=1_500_000)) as changed:
+        assert [value(cpu) for cpu in (0, 2)] == [OTHER_BITS | 15 << 8 | 15] * 2
+        assert changed() == ""
+    assert [value(cpu) for cpu in range(4)] == before
+
+
+def test_a_register_that_a_killed_run_left_is_set_back(registers: Path) -> None:
+    left = frequencies.EarlierSettings(process=1, writes=(("../dev/cpu/0/msr", "1200000 2400000"),))
+    (registers / "state").write_bytes(msgspec.json.encode(left))
+    frequencies.put(registers / "dev/cpu/0/msr", "1500000 1500000")
+    held = Frequencies(registers / "sys", registers / "state")
+    assert "restored" in held.restore()
+    assert (held.permitted()[UNCORE].low, held.permitted()[UNCORE].high) == (1_200_000, 2_400_000)
+
+
+def test_a_frequency_between_two_ratios_is_refused_and_the_register_set_back(registers: Path) -> None:
+    held = Frequencies(registers / "sys", registers / "state")
+    with (
+        pytest.raises(FrequencyRefused, match="1500000 1500000"),
+        held.constant(FrequencySettings(uncore_khz=1_550_000)),
+    ):
+        raise AssertionError
+    assert (held.permitted()[UNCORE].low, held.permitted()[UNCORE].high) == (1_200_000, 2_400_000)
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "reason"),
+    [
+        ("vendor_id : GenuineIntel", "modprobe msr"),
+        ("vendor_id : AuthenticAMD", "amd_hsmp"),
+        ("CPU implementer : 0x41", "Arm's interconnect clock"),
+    ],
+)
+def test_what_another_vendor_has_in_place_of_the_uncore_is_named(
+    tmp_path: Path, cpuinfo: str, reason: str
+) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text(f"{cpuinfo}\n")
+    assert reason in Frequencies(tmp_path / "sys", tmp_path / "state").permitted()[UNCORE].reason
+
+
 def test_files_that_may_not_be_written_are_named(held: Frequencies, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_args: False)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
