@@ -106,16 +106,18 @@ def answered_setups(ask: Predictor, every: Sequence[Setup]) -> tuple[list[Setup]
 
 
 def _check_threads(ask: Predictor) -> None:
-    """Refuses to choose a number of communication threads by a model of one thread only: it predicts the same
-    for any number.
+    """Refuses to choose a number of communication threads, or of processes with one each, by a model of one
+    thread only: it predicts the same for any number.
     """
-    flow, threads = ask.document.models.flow, ask.job.may.comm_threads
+    flow, may = ask.document.models.flow, ask.job.may
+    axis = "comm_threads" if may.comm_threads is not None else "processes"
+    threads = getattr(may, axis)
     if ask.name != "flow" or flow is None or threads is None:
         return
     if flow.load is None or "threads" not in flow.load.measured:
         raise UsageError(
             f"the model of {ask.document.machine.name} has no run with several communication threads",
-            field="may.comm_threads",
+            field=f"may.{axis}",
             value=list(threads),
             hint="also fit a run of the plan `ring`: elbowroom run ring --out RUN2; elbowroom fit RUN RUN2",
         )
@@ -142,7 +144,7 @@ def _equally_good(every: Sequence[Setup], totals: Sequence[float], now: Setup) -
     equal = [setup for setup, total in zip(every, totals, strict=True) if total <= least * (1 + TIE)]
 
     def away(setup: Setup) -> tuple[int, int]:
-        counts = ("cores", "cores_other", "comm_threads")
+        counts = ("cores", "cores_other", "comm_threads", "processes")
         return len(differing(setup, now)), sum(abs(getattr(setup, n) - getattr(now, n)) for n in counts)
 
     return sorted(equal, key=away)[:EQUALS]

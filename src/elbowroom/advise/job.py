@@ -74,10 +74,10 @@ class JobStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Setup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a job runs. `cores` of the first, `cores_other` of the second socket compute on data of `comp_node`
     (those of the second on `comp_node_other`, where given); messages of `size` bytes (None: the model's) go
-    by `comm_threads` threads on cores of `comm_socket` (None: the last one) between the network and
-    `comm_node`. `overlap`: both at once. `w`: share of the computation on the accelerator; best: whatever
-    takes least; `nodes`: how many share the job. `form` and `progress`: how the collective is called, and
-    what makes it proceed.
+    by `comm_threads` threads of each of `processes` of a node, on cores of `comm_socket` (None: the last
+    one), between the network and `comm_node`. `overlap`: both at once. `w`: share of the computation on the
+    accelerator; best: whatever takes least; `nodes`: how many share the job. `form` and `progress`: how the
+    collective is called, and what makes it proceed.
     """
 
     cores: Count
@@ -88,11 +88,17 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     comm_socket: Count | None = None
     size: int | None = None
     comm_threads: Annotated[int, Meta(ge=1)] = 1
+    processes: Annotated[int, Meta(ge=1)] = 1
     overlap: bool = True
     w: Share | Best = 0.0
     nodes: Annotated[int, Meta(ge=1)] = 1
     form: Form = "blocking"
     progress: Progress = "none"
+
+    @property
+    def communicating(self) -> int:
+        """Threads of a node that communicate."""
+        return self.comm_threads * self.processes
 
     @property
     def way(self) -> Way:
@@ -114,6 +120,7 @@ class May(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     comm_node: tuple[Count, ...] | Every | None = None
     comm_socket: tuple[Count, ...] | Every | None = None
     comm_threads: tuple[Annotated[int, Meta(ge=1)], ...] | None = None
+    processes: tuple[Annotated[int, Meta(ge=1)], ...] | None = None
     size: tuple[int, ...] | None = None
     overlap: tuple[bool, ...] | None = None
     w: tuple[Share, ...] | Best | None = None
@@ -163,6 +170,7 @@ _NUMBERS = (
     "comm_node",
     "comm_socket",
     "comm_threads",
+    "processes",
     "nodes",
 )
 
@@ -368,6 +376,7 @@ JobFile: type[msgspec.Struct] = as_written(
             May,
             **dict.fromkeys(_COUNTS, _one_or_more(Count, CountText)),
             comm_threads=_one_or_more(Annotated[int, Meta(ge=1)], CountText),
+            processes=_one_or_more(Annotated[int, Meta(ge=1)], CountText),
             nodes=_one_or_more(Annotated[int, Meta(ge=1)], CountText),
             size=_one_or_more(int, SizeText),
             overlap=_one_or_more(bool),

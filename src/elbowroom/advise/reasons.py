@@ -68,6 +68,7 @@ _COUNTED = {
     "cores": ("computing core", "computing cores"),
     "cores_other": ("computing core of the second socket", "computing cores of the second socket"),
     "comm_threads": ("communication thread", "communication threads"),
+    "processes": ("process a node", "processes a node"),
     "nodes": ("node", "nodes"),
 }
 _WHERE = {

@@ -125,9 +125,12 @@ def misfit(setup: Setup, step: JobStep, shape: Shape) -> tuple[str, str, str] | 
         count = getattr(setup, axis)
         if count > most - threads:
             return axis, _too_many(most, threads, shape, socket), f"give at most {max(most - threads, 0)}"
-    if setup.comm_threads > shape.cores_first_socket:
+    if setup.processes > setup.cores + setup.cores_other:
+        return "processes", "each process needs a computing core", "give more computing cores, or fewer"
+    if setup.communicating > shape.cores_first_socket:
         most = shape.cores_first_socket
-        return "comm_threads", f"a socket of {shape.name} has {most} cores", f"give at most {most}"
+        axis = "comm_threads" if setup.comm_threads > 1 else "processes"
+        return axis, f"a socket of {shape.name} has {most} cores", f"give at most {most}"
     if setup.size is not None and setup.size > step.comm_bytes:
         most_bytes = format_size(int(step.comm_bytes))
         return (
@@ -140,7 +143,7 @@ def misfit(setup: Setup, step: JobStep, shape: Shape) -> tuple[str, str, str] | 
 
 def _busy_cores(setup: Setup) -> int:
     """Cores that cannot compute: those that communicate at the same time, and that of the progress thread."""
-    return (setup.comm_threads if setup.overlap else 0) + (setup.progress == "thread")
+    return (setup.communicating if setup.overlap else 0) + (setup.progress == "thread")
 
 
 def _too_many(most: int, threads: int, shape: Shape, socket: int) -> str:
@@ -173,7 +176,7 @@ def load_of(setup: Setup, step: JobStep) -> Load:
             setup.cores, setup.cores_other, setup.comp_node, setup.comp_node_other, step.intensity
         ),
         messages=Messages(
-            node=setup.comm_node, direction=step.direction, size=setup.size, threads=setup.comm_threads
+            node=setup.comm_node, direction=step.direction, size=setup.size, threads=setup.communicating
         ),
     )
 

@@ -6,7 +6,8 @@ shared with the accelerators, which would take T_A for all of it:
     total = separator + max(w T_A, both),
 where both is T_tot of models/overlap/law.py with L_M and L_N alone/together, or T_M + T_N without overlap.
 A collective operation adds what of it is exposed (collectives.py).
-On r times as many nodes as the job has now W is a share 1/r of that, and N a share 1/r^e.
+On r times as many nodes as the job has now W is a share 1/r of that, and N a share 1/r^e. With p times as
+many processes on a node, the pieces of its part have p^(1 - e) times the surface, and N is as much larger.
 All computing cores share the work so that they end together. Sources: Langguth 2018, sections IV and VI.
 
 The gain of changing from one setup to another, with its interval.
@@ -123,6 +124,12 @@ def more_nodes(job: Job, setups: Sequence[Setup]) -> Array:
     return np.array([setup.nodes / job.now.nodes for setup in setups])
 
 
+def pieces(job: Job, setups: Sequence[Setup]) -> Array:
+    """How many times the bytes of messages that the processes of a node have now, of each setup."""
+    more = np.array([setup.processes / job.now.processes for setup in setups])
+    return more ** (1.0 - job.step.comm_exponent)
+
+
 def _steps(
     job: Job,
     setups: Sequence[Setup],
@@ -136,7 +143,7 @@ def _steps(
     comp_alone, comm_alone, comp, comm = np.maximum(streams, 1e-9) * MEGA
     step = job.step
     whole = (1.0 - step.separator) * moved / comp_alone
-    t_comm = step.comm_bytes / more**step.comm_exponent / comm_alone
+    t_comm = step.comm_bytes * pieces(job, setups) / more**step.comm_exponent / comm_alone
     # Nothing gets more together than alone; what a model says beyond that is rounding or an interval's end.
     l_comp, l_comm = np.maximum(comp_alone / comp, 1.0), np.maximum(comm_alone / comm, 1.0)
     t_acc = accelerator_time(job.accelerator, step.separator, moved) * np.ones_like(whole)

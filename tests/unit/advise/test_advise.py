@@ -177,6 +177,22 @@ def test_a_choice_that_asks_what_the_model_has_no_runs_for_is_refused(henri: Doc
     with pytest.raises(UsageError) as caught:
         asked(henri, now={"comm_threads": 1}, may={"comm_threads": [2]})
     assert "plan `ring`" in caught.value.hint
+    with pytest.raises(UsageError) as caught:
+        asked(henri, now={"processes": 1}, may={"processes": [2]})
+    assert caught.value.field == "may.processes"
+
+
+@pytest.mark.parametrize(("exponent", "more"), [(2 / 3, 2 ** (1 / 3)), (1.0, 1.0), (0.0, 2.0)])
+def test_more_processes_of_a_node_send_more_by_the_surface_of_their_pieces(
+    henri: Document, exponent: float, more: float
+) -> None:
+    job = of_data(
+        data(step={"comm_exponent": exponent}, now={"processes": 1, "cores": 4}, may={"cores": [5]})
+    )
+    both = [job.now, msgspec.structs.replace(job.now, processes=2)]
+    given = rates(henri, job, [job.now] * 2)
+    times = steps(job, both, given).t_comm[0]
+    assert times[1] / times[0] == pytest.approx(more)
 
 
 def test_larger_messages_are_advised_where_each_costs_a_latency(henri: Document) -> None:

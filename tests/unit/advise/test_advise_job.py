@@ -76,6 +76,13 @@ def test_a_setup_is_the_load_of_its_cores_and_messages() -> None:
     assert load.messages == Messages(node=0, direction="send", size=4096, threads=2)
 
 
+def test_each_process_of_a_node_has_its_communication_threads() -> None:
+    job = of_data(data(now={"cores": 4, "comm_threads": 2, "processes": 3}))
+    messages = load_of(job.now, job.step).messages
+    assert messages is not None
+    assert messages.threads == 6
+
+
 def test_all_fitting_setups_are_compared_the_present_one_first() -> None:
     may = {"cores": "every", "overlap": [False], "comm_node": "every"}
     found = setups(of_data(data(now={"overlap": True}, may=may)), HENRI)
@@ -162,6 +169,16 @@ UNFIT = {
         "0 to 1",
     ),
     "a message larger than all": ({"now": {"size": "1GB"}}, "now.size", "at most 640 MB"),
+    "more processes than computing cores": (
+        {"now": {"cores": 2, "processes": 3}},
+        "now.processes",
+        "or fewer",
+    ),
+    "processes whose threads no core is left for": (
+        {"now": {"cores": 18, "cores_other": 16, "processes": 3}},
+        "now.cores_other",
+        "at most 15",
+    ),
     "more threads than cores": (
         {"now": {"comm_threads": 19, "overlap": False}},
         "now.comm_threads",
