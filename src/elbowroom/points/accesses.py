@@ -285,8 +285,6 @@ def window_series(point: Point, sizes: tuple[int, ...], times: WindowTimes) -> W
                 count=_rounded(np.mean(counts, axis=0)),
             )
             for (source, rank, level), counts in sorted(times.misses.items())
-            if source == "measured"
-            or (source == "modelled" and ("measured", rank, level) not in times.misses)
         ),
         work=tuple(
             CallWork(

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 import elbowroom
-from accessed import L2, cached, flat, plan, study
+from accessed import FLOOR, L1, L2, cached, flat, plan, study
 from elbowroom.errors import UsageError
 from elbowroom.experiments.ema import EXPERIMENT as ema
-from elbowroom.experiments.ema.cases import data
+from elbowroom.experiments.ema.cases import cases, data
 from elbowroom.experiments.ema.points import windows
 from elbowroom.experiments.ema.results import tables
 from elbowroom.experiments.plans import Overrides, apply, load
@@ -164,6 +164,32 @@ def test_the_rise_past_each_cache_is_told_with_its_interval() -> None:
     assert "Nothing was accessed past L3 (32 MiB)." in rise.text
 
 
+def loaded_again(who: str, size: int) -> float:
+    """A fifth more once L1 is outgrown, a half more past L2, in proportion before."""
+    return 0.2 * min(1.0, size / L1) + 0.5 * min(1.0, size / L2)
+
+
+def test_what_a_message_loads_again_from_each_cache_predicts_windows_that_were_held_back() -> None:
+    results = study(HERE, loaded_again)
+    [sender, _] = cases(results, HERE)
+    model = sender.message_model
+    assert model is not None
+    assert model.costs == pytest.approx({"L1": 0.2 * FLOOR, "L2": 0.5 * FLOOR, "L3": 0.0}, abs=0.02 * FLOOR)
+    assert model.time(L2, sender.levels) == pytest.approx(1.7 * FLOOR, rel=0.03)
+    assert model.error < 0.2 * model.constant_error
+    assert by_key(ema.findings(results, HERE), "model-sender").values["verdict"] == "confirmed"
+
+
+def test_a_term_for_accesses_that_do_not_matter_predicts_no_better() -> None:
+    judged = by_key(ema.findings(study(HERE, flat), HERE), "model-sender")
+    assert judged.values["verdict"] != "confirmed"
+
+
+def test_too_few_windows_have_no_message_model() -> None:
+    results = study(HERE, settings={"accesses": "0,160000", "access_step": "8000"})
+    assert [case.message_model for case in cases(results, HERE)] == [None, None]
+
+
 def test_the_observations_of_the_paper_have_verdicts() -> None:
     result = ema.findings(study(HERE, wider=4.0), HERE)
     assert by_key(result, "first-sender").values["verdict"] == "confirmed"
@@ -232,6 +258,24 @@ def test_each_level_says_its_own_source() -> None:
     assert (found.values["L1_source"], found.values["L2_source"]) == ("measured", "modelled")
     assert "L1 misses (measured;" in found.text
     assert "L2 misses (modelled;" in found.text
+
+
+def test_a_model_s_number_stands_beside_the_count_of_a_level_with_the_limits_of_the_events() -> None:
+    windows = []
+    for item in counted("measured"):
+        series = series_of(item.payload)
+        assert series is not None
+        modelled = msgspec.structs.replace(
+            series.misses[0], source="modelled", count=(9.0,) * len(series.sizes)
+        )
+        more = msgspec.structs.replace(series, misses=(*series.misses, modelled))
+        windows.append(with_payload(item, series=more))
+    result = ema.findings(windows, HERE)
+    told = by_key(result, "misses-receiver")
+    assert told.values["L1_source"] == "measured"
+    assert told.values["L1_modelled_most"] == 9
+    assert "A model of the caches has up to 9 L1 misses (modelled;" in told.text
+    assert "reads only" in told.text
 
 
 def test_instructions_are_told_where_they_were_counted_and_nothing_where_not() -> None:

@@ -62,7 +62,7 @@ def test_misses_are_averaged_over_repetitions_and_keep_their_source() -> None:
     ]
 
 
-def test_levels_that_were_counted_are_not_taken_from_the_model() -> None:
+def test_what_a_model_says_of_a_level_stays_beside_what_was_counted() -> None:
     found = WindowTimes()
     counted = {"source": "measured", "sender": {"L1": [3, 5, 7]}}
     misses = {"source": "modelled", "sender": {"L1": [0, 4, 8], "L2": [1, 1, 1]}, "measured": counted}
@@ -73,6 +73,7 @@ def test_levels_that_were_counted_are_not_taken_from_the_model() -> None:
     assert told is not None
     assert [(one.level, one.source, one.count) for one in told.misses] == [
         ("L1", "measured", (3.0, 5.0, 7.0)),
+        ("L1", "modelled", (0.0, 4.0, 8.0)),
         ("L2", "modelled", (1.0, 1.0, 1.0)),
     ]
 

@@ -17,6 +17,7 @@ import msgspec
 from elbowroom.experiments.common.sentences import grouped, size_text, usable
 from elbowroom.experiments.ema import floors, sides
 from elbowroom.experiments.ema.floors import CacheRegion
+from elbowroom.experiments.ema.message_model import MessageModel, fit
 from elbowroom.experiments.ema.sides import Bounds, Difference, First, Of, Scatter, all_series
 from elbowroom.machine.topology import Machine
 from elbowroom.points.accesses import TIMED, ExtraneousAccesses, Timing, series_of
@@ -86,6 +87,11 @@ class AccessCase:
     def scatter_without(self) -> Scatter | None:
         """The same of the messages without."""
         return sides.scatter(self.windows, after=False)
+
+    @cached_property
+    def message_model(self) -> MessageModel | None:
+        """The time of a message from the bytes accessed before it."""
+        return fit(all_series(self.windows), self.levels)
 
     def bounds(self, of: Of = "mean", *, after: bool = True) -> list[Bounds]:
         """Lower and upper bound of each window."""
@@ -181,6 +187,7 @@ class Accesses(msgspec.Struct, frozen=True, kw_only=True):
     without: Scatter | None
     first_observation: First
     bounds: WindowBounds
+    message_model: MessageModel | None = None
 
 
 class AccessDifference(Difference, frozen=True, kw_only=True):
@@ -245,6 +252,7 @@ def _accesses(case: AccessCase) -> Accesses:
             minimum_after=tuple(case.bounds("minimum")),
             minimum_without=tuple(case.bounds("minimum", after=False)),
         ),
+        message_model=case.message_model,
     )
 
 

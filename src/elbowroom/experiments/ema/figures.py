@@ -130,7 +130,7 @@ def miss_lines(every: Sequence[AccessCase]) -> list[Figure]:
     drawn = []
     for case in every:
         for rank in ("sender", "receiver"):
-            lines = sides.miss_lines(case.windows, rank)
+            lines = sides.miss_lines(case.windows, rank, models=True)
             if not any(max(line.lower) for line in lines):
                 continue
             drawn.append(
@@ -143,7 +143,7 @@ def miss_lines(every: Sequence[AccessCase]) -> list[Figure]:
                         Series(
                             name=f"{line.level}, {line.source}",
                             hue=LEVELS[line.level],
-                            style="line",
+                            style="line" if line.source == "measured" else "together",
                             x=line.bytes,
                             y=line.lower,
                             points=line.points,
@@ -152,7 +152,7 @@ def miss_lines(every: Sequence[AccessCase]) -> list[Figure]:
                         for line in lines
                     ),
                     marks=_marks([case]),
-                    caption=f"The least of each window of sizes; {kind_text(case)}.",
+                    caption=f"The least of each window of sizes, dashed where modelled; {kind_text(case)}.",
                 )
             )
     return drawn

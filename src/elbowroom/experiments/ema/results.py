@@ -13,6 +13,7 @@ from elbowroom.experiments.common.tables import Column, table
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases, kind_text, region_text, who_text
 from elbowroom.experiments.ema.floors import CacheRegion
+from elbowroom.experiments.ema.message_model import MessageModel
 from elbowroom.experiments.ema.sides import never_below
 from elbowroom.machine.topology import Machine
 from elbowroom.quantities import number, span
@@ -255,6 +256,44 @@ def open_question(case: AccessCase) -> Finding:
     return Finding(key=f"open-{case.key}", level=level, text=text, values={"n": case.n}, points=ids)
 
 
+def message_model(case: AccessCase) -> list[Finding]:
+    """What a message costs that finds its lines outside of each cache, and how well that predicts messages
+    that the model was not fitted to (the outlook of the paper).
+    """
+    model = case.message_model
+    if model is None:
+        return []
+    costs = ", ".join(_cost_text(case, model, level) for level in case.levels)
+    better = above(model.better)
+    claim = Claim(
+        statement="a term for memory accesses predicts messages better (outlook of Tan and Jarvis)",
+        judgement=better,
+        why=(
+            f"windows that it was not fitted to are off by {1e3 * model.error:.3g} ns on average, and by "
+            f"{1e3 * model.constant_error:.3g} ns without the term"
+        ),
+    )
+    values: Values = {
+        "base_us": model.base,
+        "error_us": model.error,
+        "constant_error_us": model.constant_error,
+    }
+    values |= {f"{level}_us": cost for level, cost in model.costs.items()}
+    before = f"{who_text(case)} ({kind_text(case)}): {number(model.base)} us, and {costs}."
+    ids = tuple(item.id for item in case.windows)
+    return [claim.finding(f"model-{case.key}", before=before, values=values, points=ids)]
+
+
+def _cost_text(case: AccessCase, model: MessageModel, level: int) -> str:
+    """Of a cache that nothing outgrew what the most bytes cost: the model may not hold beyond them."""
+    cost, edge = 1e3 * model.costs[f"L{level}"], case.levels[level]
+    if edge <= case.most:
+        return f"{cost:.3g} ns once {size_text(edge)} outgrow L{level}"
+    return (
+        f"{cost * case.most / edge:.3g} ns of L{level} at {size_text(case.most)}, the most that was accessed"
+    )
+
+
 def misses(case: AccessCase) -> list[Finding]:
     """Where the misses of each level stop rising, and whether the one-way time follows those of the last."""
     findings = []
@@ -265,7 +304,10 @@ def misses(case: AccessCase) -> list[Finding]:
         last = [line for line in lines if max(line.lower)][-1]
         counts = ", ".join(_plateau(line) for line in lines)
         text = f"{who_text(case)} ({kind_text(case)}): a message causes {counts} at the {rank}."
-        values: Values = {"rank": rank}
+        beside = [line for line in sides.miss_lines(case.windows, rank, models=True) if line not in lines]
+        if beside:
+            text += f" A model of the caches has {', '.join(map(_plateau, beside))}. {EVENTS}"
+        values: Values = {"rank": rank} | {f"{line.level}_modelled_most": max(line.lower) for line in beside}
         for line in lines:
             values |= {f"{line.level}_source": line.source}
             values |= {f"{line.level}_most": max(line.lower), f"{line.level}_plateau_bytes": line.plateau}
@@ -311,6 +353,10 @@ def work(case: AccessCase) -> list[Finding]:
     return findings
 
 
+EVENTS = "The kernel's generic events count L1 misses of reads only, and none of lines prefetched in time."
+"""Why the counts may be below the model's."""
+
+
 def _plateau(line: sides.MissLine) -> str:
     if line.plateau is None:
         return f"no {line.level} misses ({line.source})"
@@ -332,6 +378,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     findings += [
         first_observation(case) for case in every if case.who not in ("none",) and id(case) not in paired
     ]
+    findings += [finding for case in every if case.who != "none" for finding in message_model(case)]
     findings += [open_question(case) for case in every if case.who == "bystanders"]
     findings += [finding for case in every for finding in (*misses(case), *work(case))]
     return tuple(findings) or (nothing("ema", "Extraneous accesses"),)

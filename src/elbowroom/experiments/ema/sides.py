@@ -308,8 +308,10 @@ class MissLine(msgspec.Struct, frozen=True, kw_only=True):
         return [(x, bool(most) and y >= 0.9 * most) for x, y in zip(self.bytes, self.lower, strict=True)]
 
 
-def miss_lines(windows: Sequence[PointResult], rank: str) -> list[MissLine]:
-    """A line for each level that is known of every window, nearest cache first."""
+def miss_lines(windows: Sequence[PointResult], rank: str, *, models: bool = False) -> list[MissLine]:
+    """A line for each level that is known of every window, nearest cache first: what was counted, or else
+    what a model says; with `models` that of each level that was counted, too.
+    """
     counts: dict[tuple[str, str], list[tuple[float, float, str]]] = {}
     measured = [(item, series) for item in windows if (series := series_of(item.payload)) is not None]
     for item, series in measured:
@@ -319,9 +321,10 @@ def miss_lines(windows: Sequence[PointResult], rank: str) -> list[MissLine]:
                 counts.setdefault((misses.level, misses.source), []).append(
                     (middle, min(misses.count), item.id)
                 )
-    lines = []
+    lines: list[MissLine] = []
     for (level, source), rows in sorted(counts.items()):
-        if len(rows) == len(measured):
+        counted = source == "modelled" and any(line.level == level for line in lines)
+        if len(rows) == len(measured) and (models or not counted):
             middles, least, ids = zip(*sorted(rows), strict=True)
             lines.append(MissLine(level=level, source=source, points=ids, bytes=middles, lower=least))
     return lines
