@@ -148,6 +148,10 @@ ModelFile read_model(std::string_view text) {
   }
   ModelFile result;
   result.machine = read_shape(root.at("machine"));
+  if (root.has("node_factors")) {
+    throw Refusal(ENOTSUP, "the NUMA nodes of a socket of " + result.machine.name +
+                               " are not alike, and this library takes them as equal; use the Python interface");
+  }
   result.calibration = read_calibration(root.at("calibration"), result.machine);
   result.message_size = root.at("calibration").at("size").number();
   if (result.message_size <= 0) {

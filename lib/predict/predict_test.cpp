@@ -260,6 +260,12 @@ TEST_CASE("a machine whose sockets are not alike is refused") {
   check_refused(file, ENOTSUP, "the sockets of small are not alike");
 }
 
+TEST_CASE("a machine whose nodes of a socket are not alike is refused") {
+  json file = document();
+  file["node_factors"] = {{"comm", {1.0, 1.0}}, {"comp", {1.0, 1.0}}};
+  check_refused(file, ENOTSUP, "the NUMA nodes of a socket of small are not alike");
+}
+
 TEST_CASE("files that are no models are refused with what is wrong") {
   json file = document();
   check_refused(json::array(), EBADMSG, "not a model of elbowroom");

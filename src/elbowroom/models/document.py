@@ -16,6 +16,7 @@ from elbowroom.models.curves import Shape
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.message_size import SIZES_NEEDED, MessageSize, threshold_at
+from elbowroom.models.node_factors import NodeFactors
 from elbowroom.models.threshold.law import ThresholdPart
 from elbowroom.plan.kernels import ASSUMED_STORE_FACTOR
 from elbowroom.quantities import format_size
@@ -93,7 +94,8 @@ def models_of(parts: Mapping[str, Any]) -> Models:
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """The file M.json. `validity`: where not to trust the models, one sentence each; `message_size`: what
     messages of other sizes than the calibrated one ask for, None where too few sizes were measured; `gpu`: of
-    its accelerator, None where none was measured. A file of an accelerator alone has no `models`.
+    its accelerator, None where none was measured; `node_factors`: where the nodes of a socket are not alike.
+    A file of an accelerator alone has no `models`.
     """
 
     schema: str = SCHEMA
@@ -106,6 +108,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     validity: tuple[str, ...] = ()
     message_size: MessageSize | None = None
     gpu: GpuPart | None = None
+    node_factors: NodeFactors | msgspec.UnsetType = msgspec.UNSET
 
 
 FLOW_MESSAGES = ("comm_first", "comm_second")

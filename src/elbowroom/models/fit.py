@@ -13,6 +13,7 @@ from elbowroom.models.curves import Curves, Shape
 from elbowroom.models.document import Calibration, Document, Models, models_of
 from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.message_size import MessageSize, fit_if_known
+from elbowroom.models.node_factors import STEADY, NodeFactors, alike, alike_loads, node_factors
 from elbowroom.models.registry import MODELS, accelerator, names
 from elbowroom.models.threshold.law import Parameters, ThresholdPart
 from elbowroom.quantities import format_size
@@ -32,6 +33,10 @@ def fit(curves: Curves, source: Provenance, *, created: str) -> Document:
     parts: dict[str, Any] = {}
     refused: dict[str, UsageError] = {}
     gpu = accelerator_part(source)
+    nodes = node_factors(curves)
+    if nodes is not None:
+        source = msgspec.structs.replace(source, loads=alike_loads(source.loads, nodes))
+        curves = alike(curves, nodes)
     for kind in (MODELS.get(name) for name in reversed(names())):
         try:
             parts[kind.name] = kind.fit(curves, source)
@@ -49,10 +54,24 @@ def fit(curves: Curves, source: Provenance, *, created: str) -> Document:
         machine=curves.shape,
         calibration=calibration,
         models=models,
-        validity=(*doubts, *_loads(models, calibration, sizes), *of_gpu(gpu)),
+        validity=(*doubts, *_nodes(nodes), *_loads(models, calibration, sizes), *of_gpu(gpu)),
         message_size=sizes,
         gpu=gpu,
+        node_factors=nodes or msgspec.UNSET,
     )
+
+
+def _nodes(factors: NodeFactors | None) -> list[str]:
+    """Which nodes are how far from the first one of their socket."""
+    if factors is None:
+        return []
+    far = [
+        f"{what} node {node} {factor:.2f} times"
+        for what, row in (("messages into", factors.comm), ("computations on", factors.comp))
+        for node, factor in enumerate(row)
+        if abs(factor - 1) > STEADY
+    ]
+    return [f"The nodes of a socket are not alike; over its first node: {', '.join(far)}."]
 
 
 def accelerator_part(source: Provenance) -> GpuPart | None:
@@ -133,7 +152,6 @@ EXPLAINED = {
     "n_par_above_n_seq": "both streams together peak at more cores than computations alone do",
     "negative_slope": "more cores get more bandwidth where the model expects less",
     "unstable_network": "communications alone vary with n, which no model here follows",
-    "nodes_differ": "its nodes have different bandwidths alone, and the model takes them for equal",
     "missing_counts": "some numbers of cores were not measured: the true peaks may lie between",
     "interpolated": "both streams at the peak of computations alone were not measured but interpolated",
 }

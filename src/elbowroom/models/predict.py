@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import msgspec
+import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.models.base import ContentionModel, LoadDraws
 from elbowroom.models.curves import STREAMS, Shape, Situation
 from elbowroom.models.document import Document, at_size
 from elbowroom.models.load import Load, LoadPrediction, Prediction, check_load, load_at
+from elbowroom.models.node_factors import NodeFactors
 from elbowroom.models.registry import MODELS, fitted_models
 from elbowroom.quantities import plural
+from elbowroom.stats.interval import times
 
 EXTRAPOLATED, VIRTUAL = "extrapolated", "virtual"
 
@@ -105,6 +108,8 @@ class FittedModel:
         local, places = document.machine.local, document.calibration.placements
         self._comp_sides = {local(comp) for comp, _ in places}
         self._comm_sides = {local(comm) for _, comm in places}
+        # Of nodes that are not alike; the equations as published know none.
+        self._factors = None if faithful else document.node_factors or None
 
     def predict(self, situations: Sequence[Situation], size: int | None = None) -> list[Prediction]:
         """One prediction for each situation, in order; `size`: bytes of a message, by default those of the
@@ -121,13 +126,16 @@ class FittedModel:
             beyond = document.message_size is None or document.message_size.extrapolated(size)
             model, size = FittedModel(changed, self.name).model, None
         loads = [load_at(situation, size) for situation in situations]
+        predicted = model.predict(loads, plain=size is None)
+        if self._factors:
+            predicted = [_by_node(item, self._factors) for item in predicted]
         return [
             Prediction(
                 situation=situation,
                 **{stream: getattr(item, stream) for stream in STREAMS},
                 flags=self._flags(item.load, beyond=beyond) + item.flags,
             )
-            for situation, item in zip(situations, model.predict(loads, plain=size is None), strict=True)
+            for situation, item in zip(situations, predicted, strict=True)
         ]
 
     def predict_loads(self, loads: Sequence[Load]) -> list[LoadPrediction]:
@@ -135,15 +143,28 @@ class FittedModel:
         the machine, or that the model has no runs for.
         """
         self._check(loads)
+        predicted = self.model.predict(loads)
+        if self._factors:
+            predicted = [_by_node(item, self._factors) for item in predicted]
         return [
             msgspec.structs.replace(item, flags=self._flags(self.model.answered(item.load)) + item.flags)
-            for item in self.model.predict(loads)
+            for item in predicted
         ]
 
     def draws(self, loads: Sequence[Load]) -> LoadDraws:
         """The best fit and the draws for every load, in order; UsageError as `predict_loads`."""
         self._check(loads)
-        return self.model.draws(loads)
+        drawn = self.model.draws(loads)
+        if not self._factors:
+            return drawn
+        streams = np.array([self._factors.streams(load) for load in loads]).T
+        groups = np.ones((len(drawn.groups), len(loads)))
+        for place, load in enumerate(loads):
+            groups[: len(load.computing), place] = [
+                self._factors.comp[group.node] for group in load.computing
+            ]
+        changed = {name: getattr(drawn, name) * row for name, row in zip(STREAMS, streams, strict=True)}
+        return msgspec.structs.replace(drawn, **changed, groups=drawn.groups * groups[:, None])
 
     def answers(self, situation: Situation) -> bool:
         """Whether the model can answer that."""
@@ -182,6 +203,17 @@ class FittedModel:
             return low <= size <= high
         law = self.document.message_size
         return law is not None and not law.extrapolated(size)
+
+
+def _by_node(item: LoadPrediction, factors: NodeFactors) -> LoadPrediction:
+    """The prediction of alike nodes as that of these nodes."""
+    streams = zip(STREAMS, factors.streams(item.load), strict=True)
+    groups = zip(item.groups, item.load.computing, strict=True)
+    return msgspec.structs.replace(
+        item,
+        **{name: times(getattr(item, name), factor) for name, factor in streams},
+        groups=tuple(times(rate, factors.comp[group.node]) for rate, group in groups),
+    )
 
 
 def predict(

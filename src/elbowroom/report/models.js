@@ -217,11 +217,14 @@ const predict = (document, name, situations, size = document.calibration.size) =
   const {machine: shape, calibration: known, message_size: law} = document, part = document.models[name];
   const scaled = (value) => (size === known.size ? value : bandwidthAt(law, size, value, known.size));
   const answer = name === "flow" ? flowAnswer(part, shape, scaled) : thresholdAnswer(part, shape, scaled);
+  const {comp, comm} = document.node_factors ?? {};
   return situations.map((situation) => {
     const inside = isInside(document, situation) && (size === known.size || (Math.min(...law.sizes) <= size && size <= Math.max(...law.sizes)));
     const [intervals, flags] = answer(situation);
+    const factors = comp ? [comp[situation.comp_node], comm[situation.comm_node]] : [1, 1];
+    const times = (interval, factor) => Object.fromEntries(Object.entries(interval).map(([end, value]) => [end, value * factor]));
     return {
-      ...Object.fromEntries(STREAMS.map((stream, i) => [stream, intervals[i]])),
+      ...Object.fromEntries(STREAMS.map((stream, i) => [stream, times(intervals[i], factors[i % 2])])),
       flags: [...(inside ? [] : ["extrapolated"]), ...(shape.virtual ? ["virtual"] : []), ...flags]};
   });
 };

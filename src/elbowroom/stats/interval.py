@@ -65,6 +65,11 @@ class Interval(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
     high: float
 
 
+def times(interval: Interval, factor: float) -> Interval:
+    """The interval of a value that is so many times as large."""
+    return Interval(value=interval.value * factor, low=interval.low * factor, high=interval.high * factor)
+
+
 def apart(lower: WithInterval, upper: WithInterval) -> bool:
     """Whether both have an interval, the first one's all below the second one's."""
     return lower.high is not None and upper.low is not None and lower.high < upper.low

@@ -212,27 +212,6 @@ def test_odd_curves_survive_with_a_flag(flag: str, curves: Curves, method: Metho
     assert (said >= 0).all()
 
 
-def four_nodes_a_socket(factor: float) -> Curves:
-    """Data of both sides on each of eight nodes; messages into node 2 are faster by that factor."""
-    shape = Shape(name="toy", cores_first_socket=8, numa_per_socket=4)
-    rows = [
-        row(
-            Situation(comp_node=node, comm_node=node, n=n),
-            (4000.0 * n, 1e4 * (factor if node == 2 else 1), 3500.0 * n, 8e3),
-        )
-        for node in range(8)
-        for n in range(1, 9)
-    ]
-    return Curves(shape=shape, rows=tuple(rows))
-
-
-def test_nodes_of_a_socket_that_are_not_alike_are_flagged_on_their_socket_only() -> None:
-    assert not any("nodes_differ" in flag for flag in fit(four_nodes_a_socket(1)).flags)
-    flags = fit(four_nodes_a_socket(1.4)).flags
-    assert "local:nodes_differ" in flags
-    assert "remote:nodes_differ" not in flags
-
-
 def test_fewer_points_than_parameters_are_refused_with_the_number_needed() -> None:
     model = published.load("henri").model
     two = measured(model, where=lambda at: at.n in (1, 18))

@@ -92,7 +92,14 @@ def scaling(step: OverlappedStep, unit: str = "") -> Figure:
     takes no time.
     """
     for field in ("t_comp", "t_comm"):
-        check(field, getattr(step, field), low=0.0, above=True, what="the time of a side that scales", hint="give it")
+        check(
+            field,
+            getattr(step, field),
+            low=0.0,
+            above=True,
+            what="the time of a side that scales",
+            hint="give it",
+        )
     optimum, expected = step.comp_contended / step.comm_contended, step.t_comp / step.t_comm
     factors = {"few": optimum / FEW, "optimal": optimum, "many": optimum * FEW}
     steps = {name: msgspec.structs.replace(step, t_comp=step.t_comp / more) for name, more in factors.items()}
@@ -120,9 +127,9 @@ def scaling(step: OverlappedStep, unit: str = "") -> Figure:
         left=Axis(label=f"Time{_in(unit)}"),
         series=tuple(series),
         caption=(
-            f"Communication takes as long with any number of subdomains. With {number(optimum)} times as many as "
-            f"given, both sides take equally long beside each other; without contention that would be at "
-            f"{number(expected)} times. Few and many: a quarter and four times the optimum."
+            f"Communication takes as long with any number of subdomains. With {number(optimum)} times as "
+            f"many as given, both sides take equally long beside each other; without contention that would "
+            f"be at {number(expected)} times. Few and many: a quarter and four times the optimum."
         ),
     )
 

@@ -157,7 +157,7 @@ class AcceleratedNode(msgspec.Struct, frozen=True, kw_only=True):
         self.split(self.w_limit)
 
     def split(self, w: float) -> WorkSplit:
-        """The step with the share `w` of the work on the accelerators; UsageError unless 0 <= w <= w_limit."""
+        """The step with the share `w` of the work on the accelerators, 0 to `w_limit`; UsageError else."""
         hint = "give a share of the work" + (", whose data their memory holds" if self.w_limit < 1.0 else "")
         check("w", w, low=0.0, high=self.w_limit, what="the accelerators' share", hint=hint)
         step = OverlappedStep(

@@ -7,7 +7,6 @@ socket (remote); what other placements do is left to be predicted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -52,8 +51,7 @@ def fit(curves: Curves, method: Method = "thesis", *, seed: int = 0, resamples: 
 
     Flags, each as `local:...` or `remote:...`: `not_measured`; `too_few_counts`; `one_core`; `no_contention`
     (t_par_max is a lower bound); `n_par_above_n_seq`; `negative_slope` (more cores, more bandwidth);
-    `unstable_network`; `nodes_differ` (nodes of the socket have other bandwidths alone); `missing_counts`;
-    `interpolated` (both streams at n_seq_max were not measured).
+    `unstable_network`; `missing_counts`; `interpolated` (both streams at n_seq_max were not measured).
     `resamples`: how often residuals are drawn for the intervals of the robust calibration; 0: no intervals.
     Raises UsageError when no side has the counts of cores that its parameters need (TooFew), or neither was
     measured, and for rows that cannot be.
@@ -85,7 +83,6 @@ def fit(curves: Curves, method: Method = "thesis", *, seed: int = 0, resamples: 
                 intervals[word] = bounds
         bands[word] = _bands(sample, sides[word])
         flags += [f"{word}:{note}" for note in (*notes, *_oddities(sample, sides[word]))]
-        flags += [f"{word}:nodes_differ"] if nodes_differ(curves, curves.shape.socket(node)) else []
         rows += len(sample.ns)
     if not rows:
         raise short or _nothing_to_learn_from(curves.shape)
@@ -152,27 +149,6 @@ def _oddities(sample: Sample, parameters: Parameters | None) -> list[str]:
         "unstable_network": float(alone.std() / np.median(alone)) > STEADY,
     }
     return [word for word, is_so in oddities.items() if is_so]
-
-
-def nodes_differ(curves: Curves, socket: int) -> bool:
-    """Whether the nodes of a socket, which the model takes for equal (thesis, 6.3.3), differ alone by more
-    than STEADY: messages into them, or computations on them with the same number of cores.
-    """
-    comm: dict[int, list[float]] = {}
-    comp: dict[tuple[int, int], dict[int, list[float]]] = {}
-    for row in curves.rows:
-        at = row.situation
-        if row.comm_alone is not None and curves.shape.socket(at.comm_node) == socket:
-            comm.setdefault(at.comm_node, []).append(row.comm_alone)
-        if row.comp_alone is not None and at.n + at.n_other and curves.shape.socket(at.comp_node) == socket:
-            comp.setdefault((at.n, at.n_other), {}).setdefault(at.comp_node, []).append(row.comp_alone)
-    spreads = [_spread(nodes) for nodes in comp.values() if len(nodes) > 1]
-    return _spread(comm) > STEADY or bool(spreads and np.median(spreads) > STEADY)
-
-
-def _spread(nodes: Mapping[int, Sequence[float]]) -> float:
-    medians = [float(np.median(values)) for values in nodes.values()]
-    return max(medians) / min(medians) - 1 if len(medians) > 1 and min(medians) > 0 else 0.0
 
 
 def _bands(sample: Sample, parameters: Parameters | None) -> Bands:
