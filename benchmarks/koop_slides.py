@@ -1,11 +1,13 @@
 """The figures of slides 17, 20, 23, 25 and 26 of Koop, Luo and Panda, on emulated NICs of two speeds.
 
-    python benchmarks/koop_slides.py FOLDER [--nic 25MB/s,50MB/s] [--kernels ft,cg,ep] [--repeat N] [--json]
+    python benchmarks/koop_slides.py FOLDER [--nic 25MB/s,50MB/s] [--kernels ft,cg,ep] [--compute sleep|work]
+                                     [--repeat N] [--json]
 
 For each speed: every kernel alone on all cores of four nodes and on half of the cores of eight, all pairs on
 these eight nodes, and profiles of each alone and of FT beside FT. FOLDER/SPEED keeps what was measured (the
 same command continues) and gets slide17.svg to slide26.svg. The second speed answers slide 27: what a faster
-network changes. Kernels sleep where the NAS benchmarks compute, so only the network is shared.
+network changes. Kernels sleep where the NAS benchmarks compute, so only the network is shared; with
+`--compute work` they compute, and two jobs need as many cores as ranks.
 
 Exit code 1 where CG beside CG takes a smaller share of its exclusive time than FT beside FT: on the slides it
 is the other way round.
@@ -120,7 +122,7 @@ def answers(speed: str, options: argparse.Namespace) -> dict[str, Any]:
     """Measures and draws one speed."""
     folder = Path(options.folder) / speed.replace("/", "p")
     kernels = options.kernels.split(",")
-    file = applications(folder, kernels, speed, options.nodes)
+    file = applications(folder, kernels, speed, options.nodes, options.compute)
     apps = read_applications(file)
     out = folder / "measured"
     matrix = measure_pairs(
@@ -173,6 +175,7 @@ def main() -> int:
     parser.add_argument("--kernels", default="ft,cg,ep", help="ft is one of them")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--nodes", type=int, default=NODES)
+    parser.add_argument("--compute", choices=("sleep", "work"), default="sleep")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if FIRST not in options.kernels.split(","):

@@ -1,10 +1,12 @@
 """All pairs of the eight mini-kernels behind an emulated NIC: measured, and predicted from profiles of each
 alone.
 
-    python benchmarks/pairs.py FOLDER [--repeat N] [--kernels ft,cg] [--measure] [-o matrix.svg] [--json]
+    python benchmarks/pairs.py FOLDER [--repeat N] [--kernels ft,cg] [--compute sleep|work] [--measure]
+                               [-o matrix.svg] [--json]
 
 Nodes are emulated (docs/reference/nic.md): four of two cores, or eight of which a job has one core each. The
-kernels sleep where they would compute: more ranks than cores can run, and nothing but the NIC is shared.
+kernels sleep where they would compute: more ranks than cores can run, and nothing but the NIC is shared. With
+`--compute work` they compute, as the NAS benchmarks do: two jobs need 16 cores.
 FOLDER keeps profiles, times and the matrix: where the command is stopped, the same command continues.
 
 Two settings are compared: with half of the cores on twice the nodes against all cores, as on the slides of
@@ -19,6 +21,7 @@ import argparse
 import contextlib
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +62,7 @@ KERNELS = {
 """Steps, bytes of the largest message, and seconds of computation in a step."""
 
 CORES, NODES = 2, 4
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 BANDWIDTH = "25MB/s"
 BURST = 4096
 """Bytes that an idle NIC passes on at once. A NIC of hardware sends a message at its bandwidth, too."""
@@ -68,23 +72,32 @@ TOGETHER = {"half": "half of the cores against all", "ranks": "the same ranks, t
 PERCENT = 100.0
 
 
-def applications(folder: Path, kernels: list[str], bandwidth: str, nodes: int) -> Path:
+def rate_alone(words: list[str]) -> float:
+    """Elements/s that a rank computes in one step without another job: what is work beside one, too."""
+    done = subprocess.run(words, env={**os.environ, **ROOT}, capture_output=True, text=True, check=True)
+    return float(json.loads(done.stdout.splitlines()[-1])["rate"])
+
+
+def applications(folder: Path, kernels: list[str], bandwidth: str, nodes: int, compute: str) -> Path:
     """Writes the file of applications that `colocate measure` takes."""
     mpi = find_mpi()
     program = application("elbow_minikernel", mpi)
     lines = [
         f"cores = {CORES}", f"nodes = {nodes}", """number = '"seconds":([0-9.]+)'""", "", "[nic]",
-        f'bandwidth = "{bandwidth}"', "", "[env]", 'OMPI_ALLOW_RUN_AS_ROOT = "1"',
-        'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = "1"', 'OMPI_MCA_mpi_yield_when_idle = "1"',
-        f'ELBOW_NIC_BURST = "{BURST}"',
+        f'bandwidth = "{bandwidth}"', "", "[env]", *(f'{name} = "{value}"' for name, value in ROOT.items()),
+        f'OMPI_MCA_mpi_yield_when_idle = "{int(compute == "sleep")}"', f'ELBOW_NIC_BURST = "{BURST}"',
     ]  # fmt: skip
     for name in kernels:
         steps, size, seconds = KERNELS[name]
+        start = f"{mpi.launcher} -n {{ranks}} --bind-to none --oversubscribe {program} {name} --size {size}"
+        start += f" --seconds-per-step {seconds} --compute {compute}"
+        if compute == "work":
+            alone = start.format(ranks=CORES * nodes).split()
+            start += f" --rate {rate_alone([*alone, '--steps', '1']):g}"
         lines += [
             "",
             f"[apps.{name}]",
-            f'command = "{mpi.launcher} -n {{ranks}} --bind-to none --oversubscribe {program} {name} '
-            f'--steps {steps} --size {size} --seconds-per-step {seconds}"',
+            f'command = "{start} --steps {steps}"',
         ]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "apps.toml"
@@ -207,7 +220,7 @@ def answers(options: argparse.Namespace) -> dict[str, Any]:
     """Profiles, measures, compares."""
     folder = Path(options.folder)
     kernels = options.kernels.split(",")
-    file = applications(folder, kernels, options.bandwidth, options.nodes)
+    file = applications(folder, kernels, options.bandwidth, options.nodes, options.compute)
     apps = read_applications(file)
     jobs = {"half": profiles(apps, folder, "exclusive"), "ranks": profiles(apps, folder, "half")}
     out = folder / "measured"
@@ -245,6 +258,7 @@ def main() -> int:
     parser.add_argument("--kernels", default=",".join(KERNELS))
     parser.add_argument("--bandwidth", default=BANDWIDTH)
     parser.add_argument("--nodes", type=int, default=NODES)
+    parser.add_argument("--compute", choices=("sleep", "work"), default="sleep")
     parser.add_argument("--measure", action="store_true", help="compare nothing: that needs no quiet machine")
     parser.add_argument("-o", "--out", help="draw both matrices of the slides' setting (.svg, .png)")
     parser.add_argument("--json", action="store_true")
