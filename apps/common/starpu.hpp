@@ -15,7 +15,7 @@ struct StarpuThreads {
   int mpi_core = 0;
   std::vector<int> worker_cores;
   std::optional<unsigned>
-      backoff;  // nops between two polls, at most (from 1 on, doubled); StarPU's own, 32, when absent
+      backoff;            // nops between two polls, at most (from 1 on, doubled); StarPU's own, 32, when absent
   std::string scheduler;  // one of StarPU's; its own default when empty
 };
 

@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>  // scotch.h, below, takes files and does not include it
 #include <utility>
 
 #include "protocol/request.hpp"
 
 #ifdef ELBOWROOM_SCOTCH
-#include <cstdio>  // scotch.h takes files and does not include it
-
 #include <scotch.h>
 #endif
 
@@ -97,10 +96,10 @@ std::vector<std::int32_t> by_scotch(const Mesh& mesh, int parts) {
   SCOTCH_randomSeed(kSeed);
   SCOTCH_randomReset();
   ScotchGraph scotch;
-  const bool failed =
-      SCOTCH_graphBuild(&scotch.graph, 0, static_cast<SCOTCH_Num>(mesh.cells()), dual.first.data(), nullptr, nullptr,
-                        nullptr, static_cast<SCOTCH_Num>(dual.neighbours.size()), dual.neighbours.data(), nullptr) != 0 ||
-      SCOTCH_graphPart(&scotch.graph, parts, &scotch.strategy, part.data()) != 0;
+  const bool failed = SCOTCH_graphBuild(&scotch.graph, 0, static_cast<SCOTCH_Num>(mesh.cells()), dual.first.data(),
+                                        nullptr, nullptr, nullptr, static_cast<SCOTCH_Num>(dual.neighbours.size()),
+                                        dual.neighbours.data(), nullptr) != 0 ||
+                      SCOTCH_graphPart(&scotch.graph, parts, &scotch.strategy, part.data()) != 0;
   if (failed) {
     throw RequestError("cells", std::to_string(mesh.cells()), "Scotch failed, and says why on stderr",
                        "give fewer cells, or the partitioner slabs", "machine");

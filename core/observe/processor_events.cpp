@@ -38,7 +38,8 @@ ProcessorEvents of_intel(int family, int model) {
     return events;
   }
   if (kIvyBridgeToBroadwell.contains(model)) {
-    events.memory_stalls = {{"CYCLE_ACTIVITY.STALLS_LDM_PENDING", with_mask(0x06a3, 6)}, {"RESOURCE_STALLS.SB", 0x08a2}};
+    events.memory_stalls = {{"CYCLE_ACTIVITY.STALLS_LDM_PENDING", with_mask(0x06a3, 6)},
+                            {"RESOURCE_STALLS.SB", 0x08a2}};
     if (model != 58 && model != 62) {  // Ivy Bridge has no such event
       events.l2_misses = {"L2_RQSTS.MISS", 0x3f24};
     }

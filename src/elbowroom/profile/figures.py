@@ -355,8 +355,8 @@ RANK_COLUMNS = ("rank", "node", "inside (MB)", "between (MB)", "received (MB)", 
 
 
 def rank_rows(summary: ProfileSummary) -> list[tuple[str, ...]]:
-    """The traffic that each rank contributes (Koop, Luo, Panda: slide 4), in the order of RANK_COLUMNS; those that
-    send most to other nodes first.
+    """The traffic that each rank contributes (Koop, Luo, Panda: slide 4), in the order of RANK_COLUMNS; those
+    that send most to other nodes first.
     """
     return [
         (

@@ -226,8 +226,8 @@ FIGURE_9 = Exhibit(
             paper="on henri; no effect on billy and pyxis",
             judge=verdict_of_findings(POLLING_STARPU, "backoffs-"),
             criterion=(
-                "confirmed if 4 B take longer than beside paused workers with back-off 2, by more than 5 % with "
-                "the whole interval; refuted if by less"
+                "confirmed if 4 B take longer than beside paused workers with back-off 2, by more than 5 % "
+                "with the whole interval; refuted if by less"
             ),
         ),
         Statement(
@@ -235,7 +235,7 @@ FIGURE_9 = Exhibit(
             paper="10000 nops: no effect",
             judge=verdict_of_findings(POLLING_STARPU, "backoffs-", "rare"),
             criterion=(
-                "the same with back-off 10000: confirmed if by less than 5 %, and frequent polls do take longer"
+                "the same with back-off 10000: confirmed if by less than 5 %, and frequent polls take longer"
             ),
         ),
     ),

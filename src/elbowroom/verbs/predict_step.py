@@ -259,7 +259,14 @@ def overlap(*, t_comp: float, t_comm: float, l_comp: float, l_comm: float) -> Ov
 
 
 def best_split(
-    *, work: float, p_comp: float, p_acc: float, t_comm: float, l_comp: float, l_comm: float, w_limit: float = 1.0
+    *,
+    work: float,
+    p_comp: float,
+    p_acc: float,
+    t_comm: float,
+    l_comp: float,
+    l_comm: float,
+    w_limit: float = 1.0,
 ) -> WorkSplit:
     """How much of a step's `work` accelerators should do (`w`), and how long the step then takes (`total`).
 
@@ -308,8 +315,8 @@ def overlap_table(
 def overlap_figure(
     steps: Sequence[tuple[str, OverlappedStep]], *, figure: FigureName = "plane", unit: str = ""
 ) -> Figure:
-    """The `plane` of times of all steps; of the first one performance over `time`, or `scaling`: its times with
-    few, optimal and many subdomains.
+    """The `plane` of times of all steps; of the first one performance over `time`, or `scaling`: its times
+    with few, optimal and many subdomains.
     """
     if figure == "plane":
         return plane(steps, unit)

@@ -336,7 +336,6 @@ class ShownProfile(NamedTuple):
 
         return COLUMNS, [node_row(node) for node in self.summary.nodes]
 
-
     def rank_table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The ranks, those that send most first: names of columns, and rows."""
         from elbowroom.profile.figures import RANK_COLUMNS, rank_rows

@@ -152,7 +152,13 @@ def polled(frequent: float, rare: float) -> object:
     return truth
 
 
-BACKOFFS = {"sizes": "4", "backoffs": "2,32,10000", "scheduler": "eager", "comp_nodes": "near", "comm_cores": "near"}
+BACKOFFS = {
+    "sizes": "4",
+    "backoffs": "2,32,10000",
+    "scheduler": "eager",
+    "comp_nodes": "near",
+    "comm_cores": "near",
+}
 
 
 @pytest.mark.parametrize(

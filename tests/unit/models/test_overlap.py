@@ -56,7 +56,7 @@ def test_accelerators_get_no_more_than_their_memory_holds() -> None:
     assert node(w_limit=0.5).best_split() == node().split(0.5)
     assert node(w_limit=0.95).best_split().w == pytest.approx(0.8974973, abs=1e-7)
     assert node(w_limit=0.0).best_split() == node().split(0.0)
-    with pytest.raises(UsageError, match="between 0 and 0.5"):
+    with pytest.raises(UsageError, match=r"between 0 and 0\.5"):
         node(w_limit=0.5).split(0.6)
 
 

@@ -129,7 +129,11 @@ def _boundary(group: Sequence[PointResult], machine: Machine) -> Iterator[Findin
     if onset.x is not None:
         how = f" {onset.manner}" if onset.manner else ""
         text = f"{what} slows down{how} from {cores_text(int(onset.x))} on"
-        text += f": from there on {where}." if onset.x == boundary else f"; from {cores_text(boundary)} on {where}."
+        text += (
+            f": from there on {where}."
+            if onset.x == boundary
+            else f"; from {cores_text(boundary)} on {where}."
+        )
     case = case_key("boundary", [part for part in case_of(first) if part is not None])
     values: Values = {"boundary": boundary, "from": onset.x, "worst": onset.worst}
     ids = tuple(item.id for item in group)

@@ -284,7 +284,8 @@ def _backoff_finding(place: str, waits: Mapping[int, PointResult], paused: Point
         judgement=_longer(waits[min(waits)], paused),
     )
     rare = Claim(
-        statement="rare polls cost no more than paused workers", judgement=_rare(waits, paused, frequent.judgement)
+        statement="rare polls cost no more than paused workers",
+        judgement=_rare(waits, paused, frequent.judgement),
     )
     values: Values = {f"together_{nops}": time for nops, time in zip([*waits, "paused"], took, strict=True)}
     return frequent.finding(

@@ -382,7 +382,11 @@ STUDY = Study(
         ),
         Exhibit(label="Fig. 5", title="Performance over time in the model", instead=DRAWN.format("time")),
         Exhibit(label="Fig. 6", title="The plane of times", instead=DRAWN.format("plane")),
-        Exhibit(label="Fig. 7", title="The plane of times with several computations", instead=DRAWN.format("plane")),
+        Exhibit(
+            label="Fig. 7",
+            title="The plane of times with several computations",
+            instead=DRAWN.format("plane"),
+        ),
         FIGURE_8,
         TABLE_2,
         FIGURE_9,
