@@ -16,7 +16,7 @@ from elbowroom.diagnose.partners import Partners
 from elbowroom.diagnose.pop import PopFactors, interval_of, pop_factors, resampled
 from elbowroom.diagnose.scheduled import scheduled_of_rank
 from elbowroom.diagnose.surroundings import Surroundings
-from elbowroom.diagnose.uneven import RankWaits, are_crowded, uneven_waits
+from elbowroom.diagnose.uneven import RankWaits, RankWork, are_crowded, uneven_waits
 from elbowroom.diagnose.waits import SHORT_NS
 from elbowroom.profile.matching import dense
 from elbowroom.profile.profile import Profile, clock_starts
@@ -179,6 +179,7 @@ class _Books:
         self.sites: dict[Site, Floats] = {}
         self.messages: list[MessageCosts] = []
         self.waits: dict[int, RankWaits] = {}
+        self.work: dict[int, RankWork] = {}
 
     def read(self, rank: RankFile) -> None:
         """Keep what the other ranks need to know of this one."""
@@ -204,6 +205,8 @@ class _Books:
         pieces = pieces_of(ledger.calls.begin, ledger.calls.end, self.edges)
         self._add(at, ledger.of_calls, pieces)
         self.waits[rank.rank] = ledger.for_others
+        if self.crowded:
+            self.work[rank.rank] = ledger.work()
         if not self.crowded or at == len(self.profile.ranks) - 1:
             self._settle_waits()
         self._add_sites(rank, ledger, pieces)
@@ -212,10 +215,10 @@ class _Books:
 
     def _settle_waits(self) -> None:
         """Those of ranks since the last time: of all at once where they wait for cores; that takes memory."""
-        for rank, amount in uneven_waits(self.waits, self.around.scheduled).items():
+        for rank, amount in uneven_waits(self.waits, self.around.scheduled, self.work).items():
             pieces = pieces_of(self.waits[rank].begin, self.waits[rank].end, self.edges)
             self.uneven[:, self.partners.ranks.index(rank)] = self._seconds(amount, pieces)
-        self.waits = {}
+        self.waits, self.work = {}, {}
 
     def _add(self, at: int, parts: Parts, pieces: Pieces) -> None:
         for part, amount in parts.items():

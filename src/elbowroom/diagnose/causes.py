@@ -34,9 +34,9 @@ SURE = 0.03
 """Its share is more than this, by a test whose error counts for all causes together."""
 FAMILY_ERROR = 0.05
 """The chance that the steps of a program show any cause whose share is SURE at most."""
-SHARED_ERROR = 0.1
-"""What ranks wait for cores is only known to this part of it where other parts of a call are left: the
-scheduler's samples are longer than calls."""
+WAITS_ERROR, EXCESS_ERROR, STEADY_ERROR = 0.1, 0.05, 0.02
+"""Parts of the waits for cores that may be among other times, as the scheduler's samples are longer than
+calls: among waits for others, among what takes longer than its like, and among what like calls take."""
 SIBLING_LOSS = (0.0, 0.25, 0.5)
 """What a computing thread loses to another one on its core (SMT): nothing if it waits for memory, half at
 most; in between as is usual. Measured by trials only."""
@@ -95,8 +95,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CauseFinding(NamedTuple):
-    """What the test of a cause finds: its share of a step, what to call it, and what shows it. `certain`:
-    facts show it, and not its share; `bounded`: the interval has the error of waits for cores already.
+    """What the test of a cause finds: its share of a step, with the error of waits for cores in its interval,
+    what to call it, and what shows it. `certain`: facts show it, and not its share.
     """
 
     share: Interval
@@ -104,7 +104,6 @@ class CauseFinding(NamedTuple):
     evidence: str
     ranks: tuple[int, ...] = ()
     certain: bool = False
-    bounded: bool = False
 
 
 class CauseTest(NamedTuple):
@@ -128,6 +127,21 @@ def without_others(evidence: StepEvidence) -> float:
     return max(1 - theirs * evidence.share(waits_for_cores(evidence)).value, FEWEST)
 
 
+def _with_error(evidence: StepEvidence, share: Interval, part: float) -> Interval:
+    """A share of a step, in which that part of the waits for cores may be too, in its interval."""
+    return _wider(share, part * evidence.share(waits_for_cores(evidence)).value)
+
+
+def _apart_from_others(evidence: StepEvidence, share: Interval) -> Interval:
+    """A share of a step that is known but for the waits for cores that other processes cause."""
+    return _wider(share, WAITS_ERROR * (1 - without_others(evidence)))
+
+
+def _wider(share: Interval, doubt: float) -> Interval:
+    low, high = share.ends(share.value)
+    return Interval(value=share.value, low=max(0.0, low - doubt), high=high + doubt)
+
+
 def _own_part(evidence: StepEvidence, crowd: processors.Crowd) -> float:
     """The part of the waits for cores that the program's own threads cause, by CPU time."""
     others = processors.others_cores(evidence.profile)
@@ -141,7 +155,7 @@ def _own_part(evidence: StepEvidence, crowd: processors.Crowd) -> float:
 def _of_cores(
     evidence: StepEvidence, part: float, what: str, text: str, ranks: tuple[int, ...]
 ) -> CauseFinding:
-    share = evidence.share(waits_for_cores(evidence) * part)
+    share = _apart_from_others(evidence, evidence.share(waits_for_cores(evidence) * part))
     waited = evidence.share(evidence.seconds("scheduler"))
     return CauseFinding(
         share, what, f"{text}; they wait for a core {percent(waited.value)} of a step.", ranks
@@ -225,7 +239,7 @@ def _moved(evidence: StepEvidence, compute: Floats) -> CauseFinding | None:
         usual = np.median(np.delete(compute[:, at], steps))
         excess[steps, at] = np.maximum(compute[steps, at] - usual, 0.0)
         moves += len(changed)
-    share = evidence.share(excess)
+    share = _apart_from_others(evidence, evidence.share(excess))
     return CauseFinding(
         share,
         "Ranks are moved between cores",
@@ -235,7 +249,7 @@ def _moved(evidence: StepEvidence, compute: Floats) -> CauseFinding | None:
 
 def no_progress(evidence: StepEvidence) -> CauseFinding | None:
     """Messages were posted early enough, and moved only inside the completing call."""
-    share = evidence.share(evidence.seconds("no_progress"))
+    share = _with_error(evidence, evidence.share(evidence.seconds("no_progress")), STEADY_ERROR)
     if share.value <= 0:
         return None
     site = max(evidence.account.sites, key=lambda site: site.seconds.get("no_progress", 0.0))
@@ -258,13 +272,6 @@ def _lasting(evidence: StepEvidence) -> Floats:
     return np.asarray(_less_work(evidence).mean(axis=0, keepdims=True))
 
 
-def _with_error(share: Interval, waits: float) -> Interval:
-    """A share with what may be `waits` for cores, a share of a step too, in its interval."""
-    doubt = SHARED_ERROR * waits
-    low, high = share.ends(share.value)
-    return Interval(value=share.value, low=max(0.0, low - doubt), high=high + doubt)
-
-
 def late_rank(evidence: StepEvidence) -> CauseFinding | None:
     """Ranks wait for others that come later for another reason than a core that they do not get: by these
     waits, or by the CPU time of ranks, whichever is surer. Without waits for cores, the waits are.
@@ -278,7 +285,7 @@ def _late_by_waits(evidence: StepEvidence) -> CauseFinding | None:
     if traffic.small_messages(evidence.profile, evidence.account) is not None:
         # Each of many calls waits for whoever is a little later: only a lasting difference is a late rank.
         unexplained = np.minimum(unexplained, _lasting(evidence))
-    share = _with_error(evidence.share(unexplained), evidence.share(waits_for_cores(evidence)).value)
+    share = _with_error(evidence, evidence.share(unexplained), WAITS_ERROR)
     if share.value <= 0:
         return None
     by_rank: dict[int, float] = {}
@@ -288,7 +295,7 @@ def _late_by_waits(evidence: StepEvidence) -> CauseFinding | None:
     worst = max(by_rank, key=lambda rank: by_rank[rank], default=None)
     if worst is None or worst not in evidence.account.ranks or by_rank[worst] < PERSISTENT * whole:
         text = f"{_spread(evidence)}; which one is late changes."
-        return CauseFinding(share, "Ranks wait for each other", text, bounded=True)
+        return CauseFinding(share, "Ranks wait for each other", text)
     return _late(evidence, share, worst, f"{percent(by_rank[worst] / whole, digits=0)} of the waits are")
 
 
@@ -297,6 +304,8 @@ def _late_by_work(evidence: StepEvidence) -> CauseFinding | None:
     less = _less_work(evidence)
     waits = evidence.seconds("late_ranks", "collective_wait", "scheduler").mean(axis=0)
     share = evidence.share(less * np.clip(waits / np.maximum(less.mean(axis=0), 1e-12), 0.0, 1.0))
+    computing = evidence.share(evidence.seconds("compute", "io")).value
+    share = _with_error(evidence, share, EXCESS_ERROR * computing)
     if share.value <= 0:
         return None
     worst = evidence.account.ranks[int(less.mean(axis=0).argmin())]
@@ -320,13 +329,12 @@ def _late(evidence: StepEvidence, share: Interval, rank: int, waits: str) -> Cau
         f"The other ranks wait for rank {rank}",
         f"{waits} for rank {rank} (on {host}). {_spread(evidence)}, rank {rank} {short_time(compute)}.{more}",
         (rank,),
-        bounded=True,
     )
 
 
 def memory_contention(evidence: StepEvidence) -> CauseFinding | None:
     """Computation or messages are slower while the other runs, at the same place of the step."""
-    share = evidence.share(evidence.seconds("contention"))
+    share = _with_error(evidence, evidence.share(evidence.seconds("contention")), EXCESS_ERROR)
     if share.value <= 0:
         return None
     return CauseFinding(
@@ -382,7 +390,8 @@ def protocol(evidence: StepEvidence) -> CauseFinding | None:
             )
         )
     faults += _slow(evidence)
-    return max(faults, key=lambda finding: finding.share.value, default=None)
+    most = max(faults, key=lambda finding: finding.share.value, default=None)
+    return most and most._replace(share=_with_error(evidence, most.share, STEADY_ERROR))
 
 
 def _slow(evidence: StepEvidence) -> list[CauseFinding]:
@@ -413,7 +422,8 @@ def transport(evidence: StepEvidence) -> CauseFinding | None:
         )
     else:
         return None
-    return CauseFinding(_in_messages(evidence, 1.0), "Messages take a slow way through the node", why)
+    share = _with_error(evidence, _in_messages(evidence, 1.0), STEADY_ERROR)
+    return CauseFinding(share, "Messages take a slow way through the node", why)
 
 
 def _is_crowded(evidence: StepEvidence) -> bool:
@@ -496,8 +506,7 @@ def find_causes(evidence: StepEvidence) -> tuple[Cause, ...]:
         finding = test.find(evidence)
         if finding is None:
             continue
-        bounded = finding.certain or finding.bounded
-        share = finding.share if bounded else _with_error(finding.share, 1 - own)
+        share = finding.share
         low, high = share.ends(share.value)
         if finding.certain or (share.value >= LEAST * own and _sure(share) >= SURE * own):
             alone = f", and {percent(share.value / own)} without other processes" if own < 1 - BUSY else ""

@@ -14,7 +14,7 @@ from elbowroom.diagnose.partners import Readiness
 from elbowroom.diagnose.scheduled import Scheduled, waits_for_core
 from elbowroom.diagnose.slowdown import SHORTEST_NS, first_decile, slowed
 from elbowroom.diagnose.surroundings import Surroundings
-from elbowroom.diagnose.uneven import RankWaits
+from elbowroom.diagnose.uneven import RankWaits, RankWork
 from elbowroom.diagnose.waits import SHORT_NS, Completed, WaitParts, completed_by_calls, wait_parts
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.matching import dense
@@ -50,6 +50,13 @@ class Ledger(NamedTuple):
     waits: WaitParts
     collective: Bools
     for_others: RankWaits
+
+    def work(self) -> RankWork:
+        """What the rank did outside MPI, without its waits for a core."""
+        worked = self.gap_end - self.gap_begin - self.of_gaps.get("scheduler", 0)
+        done = np.cumsum(worked)
+        times = np.stack([self.gap_begin, self.gap_end], axis=1).ravel()
+        return RankWork(times, np.stack([done - worked, done], axis=1).ravel())
 
 
 def ledger_of_rank(

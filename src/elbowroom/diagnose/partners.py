@@ -48,7 +48,7 @@ class Posts(NamedTuple):
         return self.first + np.cumsum(self.later, dtype=np.int64)
 
     def entered(self, begin: Ints) -> Ints:
-        """When the call that completes each of them begins, ns; `begin`: of all, which takes time to add up."""
+        """When the call that completes each of them begins, ns; `begin`: theirs, added up once."""
         return begin + self.in_call.astype(np.int64)
 
     def end(self, begin: Ints) -> Ints:

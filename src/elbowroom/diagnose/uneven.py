@@ -1,7 +1,9 @@
 """What ranks would wait for each other if none of them had to wait for a core.
 
 A rank that lacks a core comes later to its calls, and so do those that wait for it, and those that wait for
-these. What a rank is later for such reasons is followed through the waits, from the last computation on.
+these. What a rank is later for such reasons is followed through the waits, from the last computation on. The
+scheduler's samples are longer than calls, so that is not exact; where much of the time is such waits, what is
+left counts only as far as the late rank, or one that it waited for, did something for longer.
 """
 
 from __future__ import annotations
@@ -54,15 +56,30 @@ class Delay(NamedTuple):
         return np.asarray(self.scheduled.waited_until(time) + added)
 
 
+class RankWork(NamedTuple):
+    """How long a rank was outside MPI, without its waits for a core: ns from 0 until each time (M,)."""
+
+    time: Ints
+    done: Ints
+
+    def between(self, begin: Ints, end: Ints) -> Floats:
+        """(N,) how much of it is from each begin to each end."""
+        return np.asarray(np.interp(end, self.time, self.done) - np.interp(begin, self.time, self.done))
+
+
 def are_crowded(scheduled: Mapping[int, Scheduled]) -> bool:
     """Whether ranks wait for cores for CROWDED of their time."""
     waited = sum(float(own.waited.sum()) for own in scheduled.values())
     return waited >= CROWDED * sum(float((own.end - own.begin).sum()) for own in scheduled.values())
 
 
-def uneven_waits(waits: Mapping[int, RankWaits], scheduled: Mapping[int, Scheduled]) -> dict[int, Ints]:
+def uneven_waits(
+    waits: Mapping[int, RankWaits],
+    scheduled: Mapping[int, Scheduled],
+    work: Mapping[int, RankWork] | None = None,
+) -> dict[int, Ints]:
     """By rank: ns of each of its waits that it would wait with cores for all. `scheduled`: of ranks that may
-    have no `waits`; without samples of both ranks, all of the wait.
+    have no `waits`; without samples of both ranks, all of the wait. `work`: of ranks that wait for cores.
     """
     none = np.zeros(0, np.int64)
     delays = {rank: Delay(own, none, np.zeros(1, np.int64)) for rank, own in scheduled.items()}
@@ -73,7 +90,44 @@ def uneven_waits(waits: Mapping[int, RankWaits], scheduled: Mapping[int, Schedul
             delays |= {
                 rank: _with_others(delays[rank], waits[rank], net[rank]) for rank in waits.keys() & delays
             }
-    return {rank: np.clip(own.waited - net[rank], 0, own.waited) for rank, own in waits.items()}
+    left = {rank: np.clip(own.waited - net[rank], 0, own.waited) for rank, own in waits.items()}
+    return left if not work else _of_work(waits, left, work)
+
+
+def _of_work(
+    waits: Mapping[int, RankWaits], most: Mapping[int, Ints], work: Mapping[int, RankWork]
+) -> dict[int, Ints]:
+    """What of each wait, at `most`, is due to work: of its partner, or of whom the partner waited for."""
+    uneven = {rank: np.zeros(len(own.waited), dtype=np.int64) for rank, own in waits.items()}
+    for _ in range(min(HOPS, len(waits))):
+        inherited = {rank: _inherited(own, uneven[rank]) for rank, own in waits.items()}
+        uneven = {
+            rank: np.clip(_longer(own, rank, work, inherited), 0, most[rank]) for rank, own in waits.items()
+        }
+    return uneven
+
+
+def _inherited(own: RankWaits, uneven: Ints) -> RankWork:
+    """What a rank is later since others worked, until the end of each of its waits."""
+    order = np.argsort(own.ready, kind="stable")
+    done = np.cumsum(uneven[order])
+    times = np.stack([own.ready[order] - own.waited[order], own.ready[order]], axis=1).ravel()
+    amounts = np.stack([done - uneven[order], done], axis=1).ravel()
+    return RankWork(np.maximum.accumulate(np.append(0, times)), np.append(0, amounts))
+
+
+def _longer(
+    own: RankWaits, rank: int, work: Mapping[int, RankWork], inherited: Mapping[int, RankWork]
+) -> Ints:
+    """By how much longer the partner of each wait worked, or waited for ranks that did, than this one."""
+    result = np.zeros(len(own.waited), dtype=np.int64)
+    mine = (work[rank], inherited[rank])
+    for other in inherited.keys() & set(np.unique(own.partner).tolist()):
+        some = np.flatnonzero(own.partner == other)
+        met, begin, ready = own.met[some], own.begin[some], own.ready[some]
+        for theirs, ours in zip((work[other], inherited[other]), mine, strict=True):
+            result[some] += np.round(theirs.between(met, ready) - ours.between(met, begin)).astype(np.int64)
+    return result
 
 
 def _net_delays(own: RankWaits, rank: int, delays: Mapping[int, Delay]) -> Ints:

@@ -340,7 +340,9 @@ def with_samples(profile: Profile, samples: Sequence[Sequence[tuple[int, int, in
             times = rank.start_ns + begin, rank.start_ns + end
             table[2 * at] = (*times, cpu, 0, 0, f.RAN, 0)
             table[2 * at + 1] = (*times, waited, -1, 0, f.WAITED, 0)
-        ranks.append(msgspec.structs.replace(rank, kept=np.concatenate([rank.kept, table])))
+        places = np.arange(len(rank.kept), len(rank.kept) + len(table))
+        totals = msgspec.structs.replace(rank.totals, samples=places)
+        ranks.append(msgspec.structs.replace(rank, kept=np.concatenate([rank.kept, table]), totals=totals))
     return msgspec.structs.replace(profile, ranks=tuple(ranks))
 
 
