@@ -6,9 +6,10 @@ Runs are drawn from a grid: problem, size of the problem, length of a step, prob
 ranks, Open MPI or MPICH, alone or beside a busy core. The same seed draws the same runs; those that DIR has
 are not repeated. A problem is found where its cause comes first; a twin is right where nothing is named.
 Where processes share cores (more ranks than cores, or a busy core that they need), `shared-core` is true and
-is not counted. What is planted, as a share of the step, comes from the program; where it does not know it, or
-where ranks share cores, so that a rank with less work leaves its core to others, from the steps of its twin,
-which runs beside it. Exit code 1: fewer than 95 % of the problems found, or of the twins right.
+is not counted. What is planted, as a share of the step, comes from the program; where it does not know it,
+from the steps of its twin, which runs beside it; the smaller of both where ranks share cores, as a rank with
+less work leaves its core to others, and steps vary. Exit code 1: fewer than 95 % of the problems found, or
+of the twins right.
 """
 
 from __future__ import annotations
@@ -209,7 +210,8 @@ def run(draw: Draw, mpi: Mpi, folder: Path, wrapper: Sequence[str], commit: str)
             twin = _printed(_ran(line(True)[0], line(True)[1]).stdout)
     planted = said.get("expected", -1.0)
     if twin:
-        planted = max(0.0, 1 - twin["step_s"] / said["step_s"])
+        known, more = planted, max(0.0, 1 - twin["step_s"] / said["step_s"])
+        planted = more if known < 0 else min(known, more)
     try:
         document = json.loads(done.stdout)
         causes = tuple((one["cause"], one["share"]) for one in document["causes"])

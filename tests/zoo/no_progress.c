@@ -12,8 +12,8 @@ int main(int argc, char** argv) {
   const double probe = 4e6, most = 64e6, taken = zoo.size * zoo.step;
   out = zoo_memory(most);
   in = zoo_memory(most);
-  double bytes = probe * zoo_repetitions(&zoo, exchange, probe, taken);
-  bytes *= zoo_repetitions(&zoo, exchange, bytes < most ? bytes : most, taken);
+  double bytes = probe * zoo_repetitions_of_pair(&zoo, exchange, probe, taken);
+  bytes *= zoo_repetitions_of_pair(&zoo, exchange, bytes < most ? bytes : most, taken);
   if (bytes > most) bytes = most;
   zoo_first_step(&zoo);
   for (int step = 0; step < zoo.steps; ++step) {
