@@ -17,6 +17,7 @@ share.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -118,15 +119,14 @@ class OnlineExperiment:
         self._left = list(arms)
         self._harmful: set[str] = set()
         self._error = error
-        self._generator = np.random.default_rng(seed)
+        self._generator = random.Random(seed)
         self._logs: dict[str, list[float]] = {arm: [] for arm in arms}
         self._results = {arm: ArmResult(arm=arm, gain=None, rounds=0) for arm in arms}
         self._sharing = max(len(self._acting()), 1) * levers
         self._first_look = first_look(self._sharing, error)
         for arm, logs in (earlier or {}).items():
-            for log in logs if arm in self._logs else ():
-                self._logs[arm].append(log)
-                self._look(arm)
+            if arm in self._logs:
+                self._resume(arm, logs)
 
     @property
     def results(self) -> tuple[ArmResult, ...]:
@@ -181,7 +181,7 @@ class OnlineExperiment:
     def order(self) -> tuple[str, ...]:
         """The arms of a new round; the reference alone once every acting one is given up."""
         left = self._left if self.left or not self._acting() else []
-        return tuple(str(arm) for arm in self._generator.permutation([self.reference, *left]))
+        return tuple(self._generator.sample([self.reference, *left], 1 + len(left)))
 
     def add_round(self, seconds: Mapping[str, float]) -> None:
         """The duration of a step of each block of a round, in seconds: its mean. Arms that are missing, or
@@ -202,6 +202,14 @@ class OnlineExperiment:
 
     def _acting(self) -> list[ArmResult]:
         return [result for result in self.results if result.arm != self._placebo]
+
+    def _resume(self, arm: str, logs: Sequence[float]) -> None:
+        """What was known after the last look: an arm that is given up has no rounds after that look."""
+        done = looks(len(logs), self._sharing, self._error)
+        last = done[-1] if done else len(logs)
+        self._logs[arm] = list(logs[:last])
+        self._look(arm)
+        self._logs[arm] = list(logs)
 
     def _look(self, arm: str) -> None:
         rounds = len(self._logs[arm])

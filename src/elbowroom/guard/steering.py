@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.ma  # np.median loads it: now, and not beside the first steps
 
 from elbowroom.errors import ElbowroomError
 from elbowroom.guard.board import Board
