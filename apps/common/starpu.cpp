@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/request_error.hpp"
 #include "exchange/job.hpp"
+#include "starpu_mpi/node_start.hpp"
 
 namespace elbowroom::program {
 namespace {
@@ -83,16 +83,6 @@ unsigned logical_number(int core) {
   return static_cast<unsigned>(number);
 }
 
-// StarPU measures a host it does not know yet and keeps that in a file of the host's name. Ranks of one host that start for
-// the first time would write and read one file at once, and now and then one aborts: each has a name of its own.
-std::string own_name() {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return fmt::format("{}-rank{}", host.data(), rank);
-}
-
 void set(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
 
 // StarPU warns of a name that it does not know, and takes another scheduler.
@@ -152,7 +142,6 @@ void Starpu::start() {
   unsetenv("STARPU_MPI_NOBIND");
   unsetenv("STARPU_WORKERS_NOBIND");
   unsetenv("STARPU_MAIN_THREAD_BIND");
-  setenv("STARPU_HOSTNAME", own_name().c_str(), 0);
   setenv("STARPU_SILENT", "1", 0);  // it warns of the worker that sleeps beside the communication thread
   if (threads_.backoff) {
     conf.driver_spinning_backoff_min = kLeastBackoff;
@@ -160,7 +149,8 @@ void Starpu::start() {
     set("STARPU_BACKOFF_MIN", std::to_string(kLeastBackoff));
     set("STARPU_BACKOFF_MAX", std::to_string(*threads_.backoff));
   }
-  const int failed = starpu_mpi_init_conf(nullptr, nullptr, 0, MPI_COMM_WORLD, &conf);
+  const int failed = start_on_nodes(
+      MPI_COMM_WORLD, [&conf] { return starpu_mpi_init_conf(nullptr, nullptr, 0, MPI_COMM_WORLD, &conf); });
   if (failed != 0) {
     throw RequestError("starpu", version(), fmt::format("does not start ({})", failed),
                        "look at what it says on stderr: unset STARPU_SILENT", "machine");

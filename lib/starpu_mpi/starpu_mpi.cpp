@@ -16,6 +16,7 @@
 #include "arguments.hpp"
 #include "c_interface.hpp"
 #include "job.hpp"
+#include "node_start.hpp"
 
 // In this file, StarPU's own.
 #undef starpu_data_unregister
@@ -206,20 +207,6 @@ int start_starpu(starpu_conf* conf) {
   return starpu_init(conf);
 }
 
-// One rank of each node before the others: at its first start on a machine, StarPU measures the bus, and 1.3.10 aborts where it
-// reads the file while another process writes it.
-int start_starpu_on_node(starpu_conf* conf, MPI_Comm comm) {
-  MPI_Comm node = MPI_COMM_NULL;
-  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-  int rank = 0;
-  MPI_Comm_rank(node, &rank);
-  int failed = rank == 0 ? start_starpu(conf) : 0;
-  MPI_Barrier(node);
-  if (rank != 0) failed = start_starpu(conf);
-  MPI_Comm_free(&node);
-  return failed;
-}
-
 }  // namespace
 
 extern "C" {
@@ -247,7 +234,7 @@ int elbow_starpu_mpi_start(int* argc, char*** argv, int initialize_mpi, MPI_Comm
     return refuse("MPI: allows one thread only; ask MPI_Init_thread for MPI_THREAD_MULTIPLE, or give initialize_mpi 1");
   }
   if (starts_starpu != 0) {
-    const int failed = start_starpu_on_node(conf, comm);
+    const int failed = elbowroom::start_on_nodes(comm, [conf] { return start_starpu(conf); });
     if (failed != 0) return failed;
   }
   running = std::make_unique<Job>(comm, chosen_cpu(starts_starpu != 0), starts_starpu != 0,
