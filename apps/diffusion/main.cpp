@@ -9,6 +9,7 @@
 #include "common/serve.hpp"
 #include "diffusion/mesh.hpp"
 #include "diffusion/solver.hpp"
+#include "diffusion/split.hpp"
 #include "diffusion/volumes.hpp"
 #include "exchange/job.hpp"
 
@@ -27,6 +28,7 @@ struct Options {
   std::string partitioner = "metis";
   bool each = false;
   bool json = false;
+  SplitRequest split;
 };
 
 int solve(const Job& job, const Options& options) {
@@ -56,13 +58,22 @@ void print_table(const nlohmann::json& all) {
   }
 }
 
-int print_volumes(const Options& options) {
+Mesh mesh_of(const Options& options) {
   if ((options.cells == 0) == (options.resolution == 0)) {
     throw RequestError("resolution", "", "the size of the mesh is given once, as --cells or as --resolution",
                        "give one of the two");
   }
-  const Mesh mesh = options.cells != 0 ? Mesh::nearest(options.cells)
-                                       : Mesh({options.resolution, options.resolution, options.resolution});
+  return options.cells != 0 ? Mesh::nearest(options.cells)
+                            : Mesh({options.resolution, options.resolution, options.resolution});
+}
+
+int print_split(const Options& options) {
+  std::cout << run_split(mesh_of(options), options.split).dump() << std::endl;
+  return 0;
+}
+
+int print_volumes(const Options& options) {
+  const Mesh mesh = mesh_of(options);
   nlohmann::json all = {{"cells", mesh.cells()}, {"partitioner", options.partitioner}};
   const Partitioner partitioner = partitioner_of(options.partitioner);
   for (const int parts : options.parts) {
@@ -84,9 +95,22 @@ void add_ranks(CLI::App& command, Options& options) {
       ->capture_default_str();
 }
 
-void add_volumes(CLI::App& command, Options& options) {
+void add_mesh(CLI::App& command, Options& options) {
   command.add_option("--cells", options.cells, "about so many cells");
   command.add_option("--resolution", options.resolution, "cubes each way");
+}
+
+void add_split(CLI::App& command, Options& options) {
+  add_mesh(command, options);
+  command.add_option("--w", options.split.w, "share of the cells on the accelerator")->capture_default_str();
+  command.add_option("--steps", options.split.steps, "steps, each timed")->capture_default_str();
+  command.add_option("--cores", options.split.cores, "cores that compute, as 1,2,3")->required()->delimiter(',');
+  command.add_option("--device", options.split.device, "number of the accelerator")->capture_default_str();
+  command.add_option("--libraries", options.split.libraries, "folders of NVRTC")->delimiter(',');
+}
+
+void add_volumes(CLI::App& command, Options& options) {
+  add_mesh(command, options);
   command.add_option("--parts", options.parts, "numbers of parts, as 4,8,16")->required()->delimiter(',');
   command.add_option("--partitioner", options.partitioner, "metis, scotch or slabs")->capture_default_str();
   command.add_flag("--each", options.each, "every rank's cells and messages, too (with --json)");
@@ -104,22 +128,24 @@ int main(int argc, char** argv) {
   auto* measuring = app.add_subcommand("measure", "answers requests on stdin; start it as MPI ranks");
   auto* solving = app.add_subcommand("solve", "runs to a time and prints the error against the known solution");
   auto* volumes = app.add_subcommand("volumes", "what a partition makes ranks exchange; no MPI");
+  auto* split = app.add_subcommand("split", "steps that cores and an accelerator share; one JSON object, no MPI");
   add_ranks(*measuring, options);
   add_ranks(*solving, options);
   solving->add_option("--time", options.time, "end of the run")->required()->check(CLI::PositiveNumber);
   add_volumes(*volumes, options);
+  add_split(*split, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (!volumes->parsed()) {
+  if (!volumes->parsed() && !split->parsed()) {
     return program::with_ranks("diffusion", argc, argv, options.threads, [&](const Job& job) {
       return solving->parsed() ? solve(job, options) : measure(job, options);
     });
   }
   try {
-    return print_volumes(options);
+    return split->parsed() ? print_split(options) : print_volumes(options);
   } catch (const RequestError& error) {
     std::cout << program::error_record(error).dump() << std::endl;
     return error.kind == "usage" ? 2 : 1;

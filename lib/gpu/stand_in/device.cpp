@@ -1,6 +1,7 @@
 #include "gpu/stand_in/device.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -61,6 +62,28 @@ std::function<void(double, double)> triad(void** arguments) {
   const auto scale = argument<float>(arguments, 4);
   return [=](double, double) {
     for (unsigned long long i = 0; i < count; ++i) c[i] = a[i] + scale * b[i];
+  };
+}
+
+// elbow_sweep(slices, old, next, first slice, last slice): see apps/diffusion/device_block.cpp.
+std::function<void(double, double)> sweep(void** arguments) {
+  const auto* const slices = reinterpret_cast<const char*>(argument<DevicePointer>(arguments, 0));
+  const auto* const old = reinterpret_cast<const double*>(argument<DevicePointer>(arguments, 1));
+  auto* const next = reinterpret_cast<double*>(argument<DevicePointer>(arguments, 2));
+  const auto first = argument<unsigned long long>(arguments, 3);
+  const auto last = argument<unsigned long long>(arguments, 4);
+  constexpr std::size_t kSlice = 8, kBytes = 384, kWeights = 128, kFaces = 4;
+  return [=](double, double) {
+    for (std::size_t cell = kSlice * first; cell < kSlice * last; ++cell) {
+      const char* const slice = slices + cell / kSlice * kBytes;
+      const auto* const neighbour = reinterpret_cast<const std::int32_t*>(slice) + cell % kSlice;
+      const auto* const weight = reinterpret_cast<const double*>(slice + kWeights) + cell % kSlice;
+      double sum = old[cell];
+      for (std::size_t face = 0; face < kFaces; ++face) {
+        sum = std::fma(weight[kSlice * face], old[neighbour[kSlice * face]] - old[cell], sum);
+      }
+      next[cell] = sum;
+    }
   };
 }
 
@@ -174,7 +197,9 @@ Result put_kernel(Kernel kernel, void** arguments, gpu::StreamHandle stream) {
     if (duration == settings().kernels.end()) return kInvalidValue;
     operation.work_s = duration->second;
     operation.gain = kernel.gain;
-    operation.finish = kernel.name == "elbow_triad" ? triad(arguments) : kernel.finish;
+    operation.finish = kernel.name == "elbow_triad"   ? triad(arguments)
+                       : kernel.name == "elbow_sweep" ? sweep(arguments)
+                                                      : kernel.finish;
   }
   operation.name = kernel.name;
   operation.on_sms = true;

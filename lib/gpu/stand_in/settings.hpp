@@ -36,6 +36,7 @@ struct Settings {
   std::map<std::string, double> kernels = {  // s
       {"elbow_triad", 100e-6},
       {"elbow_small", 3e-6},
+      {"elbow_sweep", 20e-6},
       {"gemm", 200e-6},
       {"gemm_target", 200e-6}};
   std::vector<Interference> interference;

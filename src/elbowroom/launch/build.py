@@ -26,7 +26,6 @@ DEBIAN_PACKAGES = (
 """What building the probe and the applications needs, by the names of Debian and Ubuntu."""
 
 
-
 class AppBuild(NamedTuple):
     """How a program of apps/ is built: folder, CMake options, Debian packages besides DEBIAN_PACKAGES, and
     the folders of `libraries` that are part of it.
@@ -62,8 +61,8 @@ def blas_option() -> str:
 
 
 def scotch_option() -> str:
-    """The option of CMake that says whether Scotch is there: a program that was built without it is built again
-    once it is installed.
+    """The option of CMake that says whether Scotch is there: a program that was built without it is built
+    again once it is installed.
     """
     return f"-DELBOWROOM_SCOTCH={'OFF' if find_library('scotch') is None else 'ON'}"
 
@@ -72,7 +71,7 @@ TASKFLOW_FOLDERS = ("lib/broadcast", "lib/taskflow")
 """The libraries of programs that are task graphs."""
 
 APPLICATIONS = {
-    "diffusion": AppBuild("diffusion", ("-DELBOWROOM_APPS=ON",)),
+    "diffusion": AppBuild("diffusion", ("-DELBOWROOM_APPS=ON",), libraries=("lib/gpu",)),
     "runtime": AppBuild("runtime", ("-DELBOWROOM_STARPU=ON",), starpu.DEBIAN_PACKAGES, True),
     "forwarder": AppBuild("broadcast", ("-DELBOWROOM_KERNELS=ON",), libraries=("lib/broadcast",)),
     "gpu-streams": AppBuild("gpu", ("-DELBOWROOM_GPU=ON",), libraries=("lib/gpu",)),
