@@ -26,10 +26,12 @@ STUDY = Study(
     measurements=(),
     exhibits=(
         _slide("2", "Cores of a node, and its network device", "a drawing; `elbowroom doctor` lists yours"),
+        _slide("4", "Traffic that each core contributes", "`elbowroom profile show P`: bytes by rank"),
         _slide("5", "Interconnects of the Top500 over time", "data of others: nothing is measured"),
         _slide("6", "Messages that pass the kernel by", DIAGRAM),
         _slide("7", "Queue pairs and completion queues", DIAGRAM),
         _slide("8", "RDMA transfer without the processor", DIAGRAM),
+        _slide("12", "Times of a process in MPI and on the network", "as slide 13"),
         _slide(
             "13",
             "MPI time and network time",
@@ -40,12 +42,14 @@ STUDY = Study(
             "Duration of transfers by the number of concurrent senders",
             "`elbowroom nic measure --nic 50MB/s --ranks-per-node 8`; without --nic that of a real NIC",
         ),
+        _slide("16", "Data per node, analysed offline", "`elbowroom profile show P`"),
         _slide(
             "17",
             "NAS FT: who is on the network over time",
             f"{SLIDES}; yours: `elbowroom profile show P -o P.svg`",
             "a program with FT's messages, which sleeps where FT computes",
         ),
+        _slide("18", "The network is idle, then contended", "`elbowroom profile show P`: idle, burstiness"),
         _slide("19", "All cores and half of the cores: the placement", "a drawing; runtimes: slide 20"),
         _slide(
             "20",
@@ -53,6 +57,7 @@ STUDY = Study(
             f"{SLIDES}; of all eight programs `python benchmarks/pairs.py FOLDER`",
             "programs with the messages of the NAS benchmarks",
         ),
+        _slide("21", "Jobs that share nodes", "a drawing; which pairs should: slide 22"),
         _slide("22", "Exclusive and shared nodes: the placement", f"a drawing; the best pairs: {PRINTED}"),
         _slide(
             "23",
