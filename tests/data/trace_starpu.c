@@ -1,10 +1,12 @@
 /* Tasks of every kind that the adapter to StarPU must see, each with a name; prints what the program itself counted. With an
- * argument: a Cholesky factorisation's tasks, and StarPU's own graph of them in that file. */
+ * argument: a Cholesky factorisation's tasks, and StarPU's own graph of them in that file; with "data FOLDER": tasks with
+ * iterations and colours, more of them than may be submitted at once, and data that are copied to a disk and back. */
 #include <pthread.h>
 #include <starpu.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CHECK(call)                                          \
   do {                                                       \
@@ -240,13 +242,70 @@ static void cholesky(const char* path) {
   }
 }
 
+static void rest(void* buffers[], void* argument) {
+  nothing(buffers, argument);
+  usleep(20000);
+}
+static struct starpu_codelet slow = {.cpu_funcs = {rest}, .nbuffers = 1, .modes = {STARPU_R}, .name = "slow"};
+
+/* Two tasks that run only together, which a third one makes ready: one of them leaves its worker's queue for the other's. */
+static int both_submitted, met;
+static void wait_until(const int* value, int least) {
+  for (int i = 0; i < 60000 && __atomic_load_n(value, __ATOMIC_ACQUIRE) < least; ++i) {
+    usleep(1000);
+  }
+}
+static void hold_back(void* buffers[], void* argument) {
+  nothing(buffers, argument);
+  wait_until(&both_submitted, 1);
+}
+static void meet(void* buffers[], void* argument) {
+  nothing(buffers, argument);
+  __atomic_add_fetch(&met, 1, __ATOMIC_RELEASE);
+  wait_until(&met, 2);
+}
+static struct starpu_codelet first_of_three = {
+    .cpu_funcs = {hold_back}, .nbuffers = 1, .modes = {STARPU_W}, .name = "first of three"};
+static struct starpu_codelet meeting = {.cpu_funcs = {meet}, .nbuffers = 1, .modes = {STARPU_R}, .name = "meet"};
+
+static void together(starpu_data_handle_t vector) {
+  CHECK(starpu_task_insert(&first_of_three, STARPU_W, vector, 0));
+  CHECK(starpu_task_insert(&meeting, STARPU_R, vector, 0));
+  CHECK(starpu_task_insert(&meeting, STARPU_R, vector, 0));
+  __atomic_store_n(&both_submitted, 1, __ATOMIC_RELEASE);
+  CHECK(starpu_task_wait_for_all());
+}
+
+static void described(const char* folder) {
+  enum { kBytes = 1 << 20 };
+  static char values[kBytes];
+  const int disk = starpu_disk_register(&starpu_disk_unistd_ops, (void*)folder, 16 * kBytes);
+  CHECK(disk < 0);
+  starpu_data_handle_t vector;
+  starpu_vector_data_register(&vector, STARPU_MAIN_RAM, (uintptr_t)values, kBytes, 1);
+  starpu_data_set_name(vector, "vector");
+  for (unsigned long round = 0; round < 3; ++round) {
+    starpu_iteration_push(10 + round);
+    for (int i = 0; i < 4; ++i) {
+      CHECK(starpu_task_insert(&slow, STARPU_R, vector, STARPU_TASK_COLOR, 0xff8000, 0));
+    }
+    starpu_iteration_pop();
+  }
+  CHECK(starpu_task_wait_for_all());
+  together(vector);
+  CHECK(starpu_data_prefetch_on_node(vector, (unsigned)disk, 0));
+  starpu_data_unregister(vector);
+}
+
 int main(int argc, char** argv) {
   struct starpu_conf conf;
   CHECK(starpu_conf_init(&conf));
   conf.ncpus = 2;
   conf.nopencl = 0;
   CHECK(starpu_init(&conf));
-  if (argc > 1) {
+  if (argc > 2) {
+    described(argv[2]);
+  } else if (argc > 1) {
     cholesky(argv[1]);
   } else {
     by_data();

@@ -23,6 +23,7 @@ void started(int result, const starpu_conf* conf) {
   }
   elbow_trace_thread(nullptr);
   elbowroom::trace::watch_scheduler();
+  elbowroom::trace::watch_data();
   // Workers that the application will drive itself do not run yet.
   if (conf == nullptr || conf->n_not_launched_drivers == 0) {
     own_task = true;
@@ -35,17 +36,18 @@ void started(int result, const starpu_conf* conf) {
 // While the application waits in StarPU: not when StarPU itself calls such a function.
 class Waiting {
  public:
-  explicit Waiting(const char* name) {
+  explicit Waiting(const char* name, starpu_data_handle_t handle = nullptr) {
     if (depth++ == 0 && !own_task && StarpuTasks::all().recording() && ELBOW_STARPU(starpu_worker_get_id)() < 0) {
-      type_ = StarpuTasks::all().waiting(name);
+      type_ = StarpuTasks::all().waiting(name, handle != nullptr);
+      data_ = handle == nullptr ? 0 : StarpuTasks::all().data_number(handle);
     }
     if (type_ != nullptr) {
-      elbow_trace_begin(type_, 0, 0, 0);
+      elbow_trace_begin(type_, 0, data_, 0);
     }
   }
   ~Waiting() {
     if (type_ != nullptr) {
-      elbow_trace_end(type_, 0, 0, 0);
+      elbow_trace_end(type_, 0, data_, 0);
     }
     --depth;
   }
@@ -55,6 +57,7 @@ class Waiting {
  private:
   inline static thread_local int depth = 0;
   const elbow_trace_type* type_ = nullptr;
+  std::uint64_t data_ = 0;
 };
 
 void forget_with_children(starpu_data_handle_t handle) {
@@ -159,18 +162,35 @@ ELBOW_PRELOADED void starpu_data_register(starpu_data_handle_t* handle, int node
                                           struct starpu_data_interface_ops* operations) {
   ELBOW_STARPU(starpu_data_register)(handle, node, interface, operations);
   if (StarpuTasks::all().recording() && !own_task) {
-    StarpuTasks::all().registered(ELBOW_STARPU(starpu_data_get_size)(*handle));
+    StarpuTasks::all().registered(*handle, node);
   }
 }
 
+ELBOW_PRELOADED void starpu_data_set_name(starpu_data_handle_t handle, const char* name) {
+  StarpuTasks::all().name_data(handle, name);
+  ELBOW_STARPU(starpu_data_set_name)(handle, name);
+}
+
+ELBOW_PRELOADED void starpu_iteration_push(unsigned long iteration) {
+  elbowroom::trace::iterations.push_back(iteration);
+  ELBOW_STARPU(starpu_iteration_push)(iteration);
+}
+
+ELBOW_PRELOADED void starpu_iteration_pop(void) {
+  if (!elbowroom::trace::iterations.empty()) {
+    elbowroom::trace::iterations.pop_back();
+  }
+  ELBOW_STARPU(starpu_iteration_pop)();
+}
+
 ELBOW_PRELOADED void starpu_data_unregister(starpu_data_handle_t handle) {
-  const Waiting waiting("unregister data");
+  const Waiting waiting("unregister data", handle);
   StarpuTasks::all().forget_data(handle);
   ELBOW_STARPU(starpu_data_unregister)(handle);
 }
 
 ELBOW_PRELOADED void starpu_data_unregister_no_coherency(starpu_data_handle_t handle) {
-  const Waiting waiting("unregister data");
+  const Waiting waiting("unregister data", handle);
   StarpuTasks::all().forget_data(handle);
   ELBOW_STARPU(starpu_data_unregister_no_coherency)(handle);
 }
@@ -194,13 +214,19 @@ ELBOW_PRELOADED void starpu_data_partition_clean(starpu_data_handle_t handle, un
 }
 
 ELBOW_PRELOADED int starpu_data_acquire(starpu_data_handle_t handle, enum starpu_data_access_mode mode) {
-  const Waiting waiting("acquire data");
+  const Waiting waiting("acquire data", handle);
   return ELBOW_STARPU(starpu_data_acquire)(handle, mode);
 }
 
 ELBOW_PRELOADED int starpu_task_wait_for_all(void) {
   const Waiting waiting("wait for all tasks");
   return ELBOW_STARPU(starpu_task_wait_for_all)();
+}
+
+// StarPU's own call where STARPU_LIMIT_MAX_SUBMITTED_TASKS throttles the submission, too.
+ELBOW_PRELOADED int starpu_task_wait_for_n_submitted(unsigned count) {
+  const Waiting waiting("wait for fewer tasks");
+  return ELBOW_STARPU(starpu_task_wait_for_n_submitted)(count);
 }
 
 ELBOW_PRELOADED int starpu_task_wait(struct starpu_task* task) {

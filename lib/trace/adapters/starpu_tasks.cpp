@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -140,6 +141,15 @@ void* behind(const char* name) {
   return symbol;
 }
 
+int named_category(const char* name) {
+  const char* const named = std::getenv("ELBOW_TRACE_CATEGORIES");
+  if (named == nullptr || *named == '\0') {
+    return -1;
+  }
+  const int category = elbow_trace_category(name);
+  return category >= 0 && (elbow_trace_mask() >> category & 1) != 0 ? category : -1;
+}
+
 StarpuTasks& StarpuTasks::all() {
   static auto* const tasks = new StarpuTasks;
   return *tasks;
@@ -168,9 +178,11 @@ bool StarpuTasks::start() {
   submit_ = elbow_trace_type_new("submit", starpu_category_, "priority", "task", "bytes");
   refused_ = elbow_trace_type_new("refused", starpu_category_, nullptr, "task", nullptr);
   ready_ = elbow_trace_type_new("ready", starpu_category_, nullptr, "task", nullptr);
-  registered_ = elbow_trace_type_new("register data", starpu_category_, nullptr, "bytes", nullptr);
+  registered_ = elbow_trace_type_new("register data", starpu_category_, "node", "bytes", "data");
+  colour_ = elbow_trace_type_new("colour", starpu_category_, "colour", "task", nullptr);
+  iteration_ = elbow_trace_type_new("iteration", starpu_category_, "level", "task", "iteration");
   recording_ = empty_ != nullptr && dependency_ != nullptr && submit_ != nullptr && refused_ != nullptr &&
-               ready_ != nullptr && registered_ != nullptr;
+               ready_ != nullptr && registered_ != nullptr && colour_ != nullptr && iteration_ != nullptr;
   if (!recording_) {
     std::fprintf(stderr, "elbow_trace: StarPU is not traced: %s\n", elbow_trace_error());
   }
@@ -204,11 +216,11 @@ const elbow_trace_type* StarpuTasks::type_of(const starpu_task* task) {
   return without_function(task) ? empty_ : type_named(name_of(task->cl));
 }
 
-const elbow_trace_type* StarpuTasks::waiting(const char* name) {
+const elbow_trace_type* StarpuTasks::waiting(const char* name, bool data) {
   const std::lock_guard lock(mutex_);
   const elbow_trace_type*& type = waits_[name];
   if (type == nullptr) {
-    type = elbow_trace_type_new(name, starpu_category_, nullptr, nullptr, nullptr);
+    type = elbow_trace_type_new(name, starpu_category_, nullptr, data ? "data" : nullptr, nullptr);
   }
   return type;
 }
@@ -224,9 +236,20 @@ std::uint64_t StarpuTasks::number_of(const starpu_task* task, bool to_submit) {
   return number;
 }
 
-std::uint64_t StarpuTasks::known_number(const starpu_task* task) {
+std::optional<KnownTask> StarpuTasks::known(const starpu_task* task) {
   const auto known = table_.find(task);
-  return known && known->state == TaskState::kSubmitted ? known->number : 0;
+  return known && known->state == TaskState::kSubmitted ? known : std::nullopt;
+}
+
+void StarpuTasks::registered(starpu_data_handle_t handle, int node) {
+  elbow_trace_event(registered_, static_cast<std::uint32_t>(node), ELBOW_STARPU(starpu_data_get_size)(handle),
+                    data_.number(handle));
+}
+
+void StarpuTasks::name_data(starpu_data_handle_t handle, const char* name) {
+  if (recording_ && name != nullptr) {
+    elbow_trace_text(registered_, data_.number(handle), name);
+  }
 }
 
 void StarpuTasks::depends(std::uint64_t waiting, std::uint64_t task) const {
@@ -259,6 +282,7 @@ void StarpuTasks::declare_tags(starpu_tag_t tag, unsigned count, const starpu_ta
 void StarpuTasks::forget_data(starpu_data_handle_t handle) {
   if (recording_) {
     accesses_.forget(handle);
+    data_.forget(handle);
   }
 }
 
@@ -273,6 +297,7 @@ void StarpuTasks::forget_all() {
   table_.clear();
   accesses_.clear();
   tags_.clear();
+  data_.clear();
 }
 
 void StarpuTasks::duplicate(const starpu_task* task, const starpu_task* copy) {
@@ -311,6 +336,9 @@ void StarpuTasks::data_of(const starpu_task* task, std::uint64_t number, bool or
         mode |= static_cast<unsigned>(STARPU_TASK_GET_MODE(task, j));
       }
     }
+    if (first) {
+      record_use(number, handle, mode);
+    }
     const bool each = task->handles_sequential_consistency == nullptr || task->handles_sequential_consistency[i] != 0;
     Access access = Access::kRead;
     if (ordered && first && each && access_of(static_cast<starpu_data_access_mode>(mode), access) &&
@@ -321,6 +349,21 @@ void StarpuTasks::data_of(const starpu_task* task, std::uint64_t number, bool or
   accesses_.use(uses, number, waits);
   for (const std::uint64_t other : each_once(waits, number)) {
     depends(number, other);
+  }
+}
+
+// Its name, colour and iterations, as far as the application gave any.
+void StarpuTasks::describe(const starpu_task* task, const elbow_trace_type* type, std::uint64_t number) const {
+  const char* own = task->cl == nullptr ? nullptr : name_of(task->cl);
+  if (task->name != nullptr && (type == empty_ || std::strcmp(task->name, own) != 0)) {
+    elbow_trace_text(type, number, task->name);
+  }
+  const unsigned colour = task->color != 0 || task->cl == nullptr ? task->color : task->cl->color;
+  if (colour != 0) {
+    elbow_trace_event(colour_, colour, number, 0);
+  }
+  for (std::size_t level = 0; level < iterations.size(); ++level) {
+    elbow_trace_event(iteration_, static_cast<std::uint32_t>(level), number, iterations[level]);
   }
 }
 
@@ -338,10 +381,7 @@ std::uint64_t StarpuTasks::submit(starpu_task* task) {
     wrap_functions(task->cl);
   }
   elbow_trace_event(submit_, static_cast<std::uint32_t>(task->priority), number, bytes);
-  const char* own = task->cl == nullptr ? nullptr : name_of(task->cl);
-  if (task->name != nullptr && (type == empty_ || std::strcmp(task->name, own) != 0)) {
-    elbow_trace_text(type, number, task->name);
-  }
+  describe(task, type, number);
   if (task->use_tag) {
     TagOrder::Waits waits;
     tags_.task(task->tag_id, number, waits);
@@ -370,9 +410,7 @@ void StarpuTasks::run(void (*function)(void**, void*), void** buffers, void* arg
     known->number = next_task();
     table_.set(task, {known->number, known->type, TaskState::kSubmitted});
   }
-  if (!worker_named) {
-    name_worker();
-  }
+  name_worker();
   const auto worker = static_cast<std::uint32_t>(ELBOW_STARPU(starpu_worker_get_id)());
   const auto flops = static_cast<std::uint64_t>(task->flops > 0 ? task->flops : 0);
   elbow_trace_begin(known->type, worker, known->number, flops);
@@ -382,7 +420,9 @@ void StarpuTasks::run(void (*function)(void**, void*), void** buffers, void* arg
 }
 
 void StarpuTasks::name_worker() {
-  worker_named = true;
+  if (std::exchange(worker_named, true)) {
+    return;
+  }
   const int worker = ELBOW_STARPU(starpu_worker_get_id)();
   if (worker >= 0) {
     char name[64];

@@ -28,6 +28,7 @@ struct KnownTask {
   std::uint64_t number = 0;
   const elbow_trace_type* type = nullptr;
   TaskState state = TaskState::kNamed;
+  int pushed_by = -1;  // the worker that gave it to the scheduler; below 0: another thread
 };
 
 // Locks are held for a look-up only, and threads that look up different tasks seldom meet.
@@ -58,6 +59,16 @@ class TaskTable {
     Shard& shard = shard_of(task);
     const std::lock_guard lock(shard.mutex);
     shard.tasks[task] = known;
+  }
+
+  // Gave the task to the scheduler; its number, 0 where it was not submitted.
+  std::uint64_t push(const void* task, int worker) {
+    Shard& shard = shard_of(task);
+    const std::lock_guard lock(shard.mutex);
+    const auto entry = shard.tasks.find(task);
+    if (entry == shard.tasks.end() || entry->second.state != TaskState::kSubmitted) return 0;
+    entry->second.pushed_by = worker;
+    return entry->second.number;
   }
 
   // Where it is still that task: its end.
@@ -146,6 +157,35 @@ class TagOrder {
   std::unordered_map<std::uint64_t, Tag> tags_;
 };
 
+// Numbers of data handles, from 1; a handle's address is used again once it is unregistered.
+class DataTable {
+ public:
+  std::uint64_t number(const void* handle) {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t& number = numbers_[handle];
+    if (number == 0) number = ++last_;
+    return number;
+  }
+
+  void forget(const void* handle) {
+    const std::lock_guard lock(mutex_);
+    numbers_.erase(handle);
+  }
+
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    numbers_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<const void*, std::uint64_t> numbers_;
+  std::uint64_t last_ = 0;
+};
+
+// The number of a category that ELBOW_TRACE_CATEGORIES names, so that it is wanted in spite of its many events; else below 0.
+int named_category(const char* name);
+
 // The function of that name behind this library's own, in StarPU.
 void* behind(const char* name);
 
@@ -182,9 +222,13 @@ class StarpuTasks {
   void reduction(const starpu_codelet* reduce, const starpu_codelet* initialise);
   void forget_all();
 
-  // The number of a task that was submitted; 0 of others.
-  std::uint64_t known_number(const starpu_task* task);
-  void registered(std::uint64_t bytes) const { elbow_trace_event(registered_, 0, bytes, 0); }
+  // Tasks that were submitted; of others, the number is 0.
+  std::optional<KnownTask> known(const starpu_task* task);
+  std::uint64_t push(const starpu_task* task, int worker) { return table_.push(task, worker); }
+
+  std::uint64_t data_number(starpu_data_handle_t handle) { return data_.number(handle); }
+  void registered(starpu_data_handle_t handle, int node);
+  void name_data(starpu_data_handle_t handle, const char* name);
 
   // Around a codelet's function.
   void run(void (*function)(void**, void*), void** buffers, void* argument);
@@ -192,9 +236,9 @@ class StarpuTasks {
   void ready(std::uint64_t number) const { elbow_trace_event(ready_, 0, number, 0); }
   void passed(std::uint64_t number) const;
 
-  // While the application waits in StarPU: the type's begin and end.
-  const elbow_trace_type* waiting(const char* name);
-  static void name_worker();
+  // While the application waits in StarPU: the type's begin and end; `data`: for a handle.
+  const elbow_trace_type* waiting(const char* name, bool data);
+  static void name_worker();  // before the first event of its thread
 
  private:
   const elbow_trace_type* type_of(const starpu_task* task);
@@ -202,6 +246,7 @@ class StarpuTasks {
   std::uint64_t number_of(const starpu_task* task, bool to_submit);
   void depends(std::uint64_t waiting, std::uint64_t task) const;
   void data_of(const starpu_task* task, std::uint64_t number, bool ordered, std::uint64_t& bytes);
+  void describe(const starpu_task* task, const elbow_trace_type* type, std::uint64_t number) const;
   bool by_starpu(const starpu_task* task);
 
   bool recording_ = false;
@@ -211,11 +256,14 @@ class StarpuTasks {
   const elbow_trace_type* refused_ = nullptr;
   const elbow_trace_type* ready_ = nullptr;
   const elbow_trace_type* registered_ = nullptr;
+  const elbow_trace_type* colour_ = nullptr;
+  const elbow_trace_type* iteration_ = nullptr;
   const elbow_trace_type* dependency_ = nullptr;
   const elbow_trace_type* empty_ = nullptr;
   TaskTable table_;
   AccessOrder accesses_;
   TagOrder tags_;
+  DataTable data_;
   std::mutex mutex_;
   std::map<std::string, const elbow_trace_type*, std::less<>> types_;
   std::map<std::string, const elbow_trace_type*, std::less<>> waits_;
@@ -227,5 +275,14 @@ class StarpuTasks {
 // while there is none. Only where the category `scheduler` (push, pop: three events a task) or `idle` is named.
 // After starpu_init: replaces the functions of the default context's policy, which are StarPU's own copy of it.
 void watch_scheduler();
+
+// What happens to data (starpu_data.cpp): uses by tasks, fetches, copies and allocations, only where the category `data` is
+// named.
+void watch_data();
+// Task `number` uses the handle.
+void record_use(std::uint64_t number, starpu_data_handle_t handle, unsigned mode);
+
+// The iterations that the submitting thread is in (starpu_iteration_push), the innermost last.
+inline thread_local std::vector<std::uint64_t> iterations;
 
 }  // namespace elbowroom::trace

@@ -240,10 +240,12 @@ TASKS, COMMUNICATIONS, BUFFERS = "tasks.parquet", "communications.parquet", "buf
 
 
 def write_tables(activity: RecordedActivity, folder: Path) -> tuple[Path, ...]:
-    """Writes `tasks.parquet` (rank, task, name, worker, thread, submitted_ns, ready_ns, start_ns, end_ns) and
+    """Writes `tasks.parquet` (rank, task, name, worker, thread, iteration, submitted_ns, ready_ns, start_ns,
+    end_ns) and
     `communications.parquet` (message, from_rank, from_thread, to_rank, to_thread, sent_ns, received_ns, both
-    with one offset for the whole job, bytes, tag, flags) into `folder`, and `buffers.parquet` (rank, thread,
-    registered_ns, bytes): the data that a runtime system got, without their names. What is not known is null.
+    with one offset for the whole job, bytes, tag, flags) into `folder`, and `buffers.parquet` (rank, data,
+    thread, registered_ns, unregistered_ns, bytes, uses, copied_bytes): the data that a runtime system got.
+    What is not known is null.
     """
     frames = {
         TASKS: task_frame(activity),
@@ -266,6 +268,7 @@ def task_frame(activity: RecordedActivity) -> Frame:
         "name": [None if kind == UNKNOWN else names[kind] for kind in tasks.type],
         "worker": _known(tasks.worker),
         "thread": _known(tasks.thread, threads),
+        "iteration": _known(tasks.iteration),
         "submitted_ns": _known(tasks.submitted),
         "ready_ns": _known(tasks.ready),
         "start_ns": _known(tasks.start),
@@ -304,9 +307,13 @@ def buffer_frame(activity: RecordedActivity) -> Frame:
     threads = np.array([thread.thread for thread in job.threads] or [0])
     columns = {
         "rank": ranks[buffers.thread],
+        "data": _known(buffers.data),
         "thread": threads[buffers.thread],
         "registered_ns": buffers.registered,
+        "unregistered_ns": _known(buffers.unregistered),
         "bytes": _known(buffers.bytes),
+        "uses": _known(buffers.uses),
+        "copied_bytes": _known(buffers.copied),
     }
     return of_columns(columns, "elbowroom/trace-buffers")
 

@@ -33,14 +33,15 @@ Floats = npt.NDArray[np.float64]
 UNKNOWN = -1
 TASK = "task"
 IDLE = "idle"
-_SUBMIT, _READY, _REGISTER = "submit", "ready", "register data"
+_SUBMIT, _READY, _REGISTER, _ITERATION = "submit", "ready", "register data", "iteration"
 _FIELDS = ("small", "first", "second")
 _UNORDERED = np.int64(1) << 48
 
 
 class Tasks(NamedTuple):
     """A row for each task: its process and number there, the index of its type (-1: never run), the worker
-    and thread that ran it, and when it was submitted, became ready, began and ended.
+    and thread that ran it, the outermost iteration that it was submitted in, and when it was submitted,
+    became ready, began and ended.
     """
 
     rank: Ints
@@ -48,6 +49,7 @@ class Tasks(NamedTuple):
     type: Ints
     worker: Ints
     thread: Ints
+    iteration: Ints
     submitted: Ints
     ready: Ints
     start: Ints
@@ -72,19 +74,25 @@ class Communications(NamedTuple):
 
 
 class DataBuffers(NamedTuple):
-    """A row for each piece of data that a runtime system got: the thread that registered it, when, and its
-    bytes.
+    """A row for each piece of data that a runtime system got: its number in the process, the thread that
+    registered it, when, its bytes, how many tasks used it, the bytes copied between memory nodes, and when it
+    was unregistered.
     """
 
+    data: Ints
     thread: Ints
     registered: Ints
     bytes: Ints
+    uses: Ints
+    copied: Ints
+    unregistered: Ints
 
 
 class RecordedActivity(NamedTuple):
     """A trace's tasks, communications and data buffers, and for each thread and category when it was inside a
     span: sorted begins and ends that do not overlap; `exits`: how much later than the first process each
-    leaves each barrier (barriers.py).
+    leaves each barrier (barriers.py); `polling`: the share of idle workers' time in which they used their
+    cores, None where it was not recorded.
     """
 
     job: TracedJob
@@ -93,6 +101,7 @@ class RecordedActivity(NamedTuple):
     buffers: DataBuffers
     spans: dict[tuple[int, str], tuple[Ints, Ints]]
     exits: Ints
+    polling: float | None = None
 
     @property
     def ranks(self) -> list[int]:
@@ -136,6 +145,7 @@ def read_events(columns: TraceColumns) -> tuple[RecordedActivity, Block]:
         buffers=_buffers(job, every),
         spans=_spans(job, every),
         exits=barrier_exits(job, every),
+        polling=_polling(job, every),
     )
     return activity, every
 
@@ -172,23 +182,71 @@ def _tasks(job: TracedJob, events: Block) -> Tasks:
     of_run["type"][place] = started["type"]
     of_run["thread"][place] = started["thread"]
     of_run["worker"][place] = _field(job, started, "worker")
+    inside = _named(job, events, _ITERATION, EVENT)
+    inside = inside[_field(job, inside, "level") == 0]
+    of_run["iteration"] = np.full(len(every), UNKNOWN, dtype=np.int64)
+    keys_inside = _keys(job, inside)
+    there = np.isin(keys_inside, every)
+    of_run["iteration"][np.searchsorted(every, keys_inside[there])] = _field(job, inside, "iteration")[there]
     return Tasks(rank=every // _UNORDERED, task=every % _UNORDERED, **of_run, **times)
 
 
 def _buffers(job: TracedJob, events: Block) -> DataBuffers:
-    types = [index for index, one in enumerate(job.types) if one.name == _REGISTER]
-    registered = events[np.isin(events["type"], types)]
+    """Joins what was recorded of each handle. Uses and copies are unknown where the category `data` was not
+    recorded.
+    """
+    registered = _named(job, events, _REGISTER, EVENT)
+    ends, uses, copies = (
+        _named(job, events, name, kind)
+        for name, kind in (("unregister data", BEGIN), ("use", EVENT), ("copy", BEGIN))
+    )
+    every = [_keys(job, part, "data") for part in (registered, ends, uses, copies)]
+    known, place = np.unique(np.concatenate(every), return_inverse=True)
+    own, ended, used, copied = np.split(place, np.cumsum([len(part) for part in every])[:-1])
+    until = np.full(len(known), UNKNOWN, dtype=np.int64)
+    until[ended] = ends["time"]
+    sums = {
+        "uses": np.bincount(used, minlength=len(known)),
+        "copied": np.bincount(copied, _field(job, copies, "bytes"), minlength=len(known)),
+    }
+    recorded = any(one.name == "use" and "data" in one.fields for one in job.types)
     return DataBuffers(
+        data=_field(job, registered, "data"),
         thread=registered["thread"].astype(np.int64),
         registered=registered["time"].astype(np.int64),
         bytes=_field(job, registered, "bytes"),
+        unregistered=until[own],
+        **{
+            name: values[own].astype(np.int64) if recorded else np.full(len(own), UNKNOWN, dtype=np.int64)
+            for name, values in sums.items()
+        },
     )
 
 
-def _keys(job: TracedJob, events: Block) -> Ints:
-    """One number for process and task."""
+def _polling(job: TracedJob, events: Block) -> float | None:
+    """CPU time of idle workers by their time without a task."""
+    begins, ends = (_named(job, events, IDLE, kind) for kind in (BEGIN, END))
+    cpu = _field(job, ends, "cpu_ns")
+    if not (cpu != UNKNOWN).any():
+        return None
+    elapsed = 0
+    for thread in np.unique(ends["thread"]):
+        until = ends["time"][ends["thread"] == thread]
+        own = begins["time"][begins["thread"] == thread][: len(until)]
+        elapsed += int(until[: len(own)].sum() - own.sum())
+    return float(np.clip(cpu.sum() / elapsed, 0, 1)) if elapsed > 0 else None
+
+
+def _named(job: TracedJob, events: Block, name: str, kind: int) -> Block:
+    """The events of that kind of the types of that name."""
+    types = [index for index, one in enumerate(job.types) if one.name == name]
+    return events[np.isin(events["type"], types) & (events["kind"] == kind)]
+
+
+def _keys(job: TracedJob, events: Block, name: str = "task") -> Ints:
+    """One number for the process and the number of the task, or of what else the field says."""
     ranks = np.array([job.ranks[thread.rank].rank for thread in job.threads] or [0], dtype=np.int64)
-    keys: Ints = ranks[events["thread"]] * _UNORDERED + _field(job, events, "task")
+    keys: Ints = ranks[events["thread"]] * _UNORDERED + _field(job, events, name)
     return keys
 
 

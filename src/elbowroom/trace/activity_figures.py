@@ -32,11 +32,25 @@ MOST_MESSAGES = 4000
 """Messages that are drawn, evenly chosen among all."""
 
 
+class Iteration(msgspec.Struct, frozen=True, kw_only=True):
+    """The tasks of all processes that were submitted in an iteration: how many ran, when the first one began
+    and the last one ended, and the median of their beginnings, ns.
+    """
+
+    iteration: int
+    tasks: int
+    start_ns: int
+    median_start_ns: float
+    end_ns: int
+
+
 class ActivityOverTime(msgspec.Struct, frozen=True, kw_only=True):
     """Over bins of `bin_ns`: at their ends the tasks that are submitted and not yet begun, ready and not yet
     begun (None: not recorded), and running; the workers' share of time in tasks, in communication, idle
     (without a task to run; None: not recorded) and elsewhere; `imbalance`: the busiest worker's time in tasks
-    over the mean of all, less 1 (None: no task); `barriers`: when processes leave them (None: not known).
+    over the mean of all, less 1 (None: no task); `barriers`: when processes leave them (None: not known);
+    `polling`: of the time without a task, the share in which workers used their cores (None: not recorded);
+    `iterations`: where the program named them.
     """
 
     schema: str = "elbowroom/trace-activity"
@@ -57,6 +71,8 @@ class ActivityOverTime(msgspec.Struct, frozen=True, kw_only=True):
     whole_utilisation: float | None
     whole_imbalance: float | None
     barriers: BarrierExits | None = None
+    polling: float | None = None
+    iterations: tuple[Iteration, ...] = ()
 
 
 def over_time(activity: RecordedActivity, bins: int) -> ActivityOverTime:
@@ -90,6 +106,24 @@ def over_time(activity: RecordedActivity, bins: int) -> ActivityOverTime:
         whole_utilisation=float(whole.mean()) if len(whole) else None,
         whole_imbalance=float(whole.max() / whole.mean() - 1) if len(whole) and whole.mean() else None,
         barriers=exits_summary(activity.exits, activity.ranks),
+        polling=activity.polling,
+        iterations=_iterations(activity),
+    )
+
+
+def _iterations(activity: RecordedActivity) -> tuple[Iteration, ...]:
+    tasks = activity.tasks
+    ran = (tasks.iteration != UNKNOWN) & (tasks.start != UNKNOWN) & (tasks.end != UNKNOWN)
+    numbers, start, end = tasks.iteration[ran], tasks.start[ran], tasks.end[ran]
+    return tuple(
+        Iteration(
+            iteration=int(number),
+            tasks=int((numbers == number).sum()),
+            start_ns=int(start[numbers == number].min()),
+            median_start_ns=float(np.median(start[numbers == number])),
+            end_ns=int(end[numbers == number].max()),
+        )
+        for number in np.unique(numbers)
     )
 
 
@@ -137,6 +171,8 @@ def activity_figures(activity: RecordedActivity, over_time: ActivityOverTime) ->
     figures = []
     if over_time.tasks:
         figures += [_task_figure(over_time), _state_figure(over_time), _balance_figure(over_time)]
+    if over_time.iterations:
+        figures.append(_iteration_figure(over_time.iterations))
     if over_time.messages:
         figures.append(_message_figure(activity))
     if activity.exits.size:
@@ -195,6 +231,29 @@ def _state_figure(over_time: ActivityOverTime) -> Figure:
                 value="share",
             )
             for name, hue, values in states
+        ),
+    )
+
+
+def _iteration_figure(iterations: Sequence[Iteration]) -> Figure:
+    """From the first begin to the last end of each iteration's tasks: iterations overlap where bands do."""
+    return Figure(
+        name="iterations",
+        title=f"{len(iterations)} iterations",
+        x=Axis(label="Iteration", whole=True),
+        left=Axis(label="Time (s)"),
+        series=(
+            Series(
+                name="tasks",
+                hue="red",
+                style="line",
+                x=tuple(float(one.iteration) for one in iterations),
+                y=tuple(one.median_start_ns / _SECOND for one in iterations),
+                low=tuple(one.start_ns / _SECOND for one in iterations),
+                high=tuple(one.end_ns / _SECOND for one in iterations),
+                value="median begin",
+                band="first begin – last end",
+            ),
         ),
     )
 

@@ -15,7 +15,7 @@ import pytest
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build, starpu
 from elbowroom.launch.mpi import find_mpi
-from trace_rings import BEGIN, END, Event, Recorded, read_rings
+from trace_rings import BEGIN, END, EVENT, Event, Recorded, read_rings
 
 SOURCES = Path(__file__).parents[2] / "data"
 PATIENCE = 120  # seconds that a busy machine may take for anything
@@ -183,6 +183,77 @@ def test_the_scheduler_pushes_and_pops_each_task_where_its_categories_are_named(
 
 def test_registered_data_have_their_bytes(traced: Traced) -> None:
     assert {event.first for event in traced.recorded.of("register data")} == {4}  # of an int
+
+
+@pytest.fixture(scope="module")
+def described(libraries: Path, starpu_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """The trace of a program that says more of its tasks, and moves data, with all categories named."""
+    folder = tmp_path_factory.mktemp("described")
+    (folder / "disk").mkdir()
+    run(
+        [str(starpu_program), "data", str(folder / "disk")],
+        folder,
+        LD_PRELOAD=str(libraries / "libelbow_trace_starpu.so"),
+        ELBOW_TRACE_CATEGORIES="task,starpu,scheduler,idle,data",
+        STARPU_LIMIT_MAX_SUBMITTED_TASKS="4",
+        STARPU_LIMIT_MIN_SUBMITTED_TASKS="2",
+        STARPU_SCHED="lws",
+    )
+    return read_rings(folder / "trace")
+
+
+def test_tasks_have_the_colour_and_the_iteration_that_the_program_gave_them(described: Recorded) -> None:
+    submitted = [event.first for event in described.of("submit")][:12]
+    assert {event.small for event in described.of("colour")} == {0xFF8000}
+    assert [event.first for event in described.of("colour")] == submitted
+    assert {event.first: event.second for event in described.of("iteration")} == {
+        task: 10 + place // 4 for place, task in enumerate(submitted)
+    }
+
+
+def test_throttled_submission_is_a_wait_of_the_application(described: Recorded) -> None:
+    begun = described.of("wait for fewer tasks", BEGIN)
+    assert begun
+    assert not any(event.thread.startswith("CPU") for event in begun)
+
+
+def test_data_have_numbers_by_which_tasks_use_workers_fetch_and_copies_move_them(described: Recorded) -> None:
+    (registered,) = described.of("register data")
+    assert (registered.first, registered.second) == (1 << 20, 1)
+    assert {text for (_, key), text in described.texts.items() if key == 1} >= {"vector"}
+    used = described.of("use")
+    assert [event.first for event in used] == [event.first for event in described.of("submit")]
+    assert [event.small for event in used] == [1] * 12 + [2, 1, 1]  # read, written
+    assert {event.second for event in used} == {1}
+    fetched = described.of("fetch inputs", BEGIN)
+    assert {event.first for event in fetched} == {event.first for event in used}
+    assert all(event.thread.startswith("CPU") for event in fetched)
+    copied = [
+        (event.small >> 16, event.small & 0xFFFF) for event in described.of("copy", BEGIN) if event.second
+    ]
+    assert (0, 1) in copied  # to the disk
+    assert {event.first for event in described.of("allocate") if event.small == 1} == {1 << 20}
+    assert [event.first for event in described.of("unregister data", BEGIN)] == [1]
+
+
+def test_idle_workers_have_the_cpu_time_of_their_polling(described: Recorded) -> None:
+    ended = described.of("idle", END)
+    assert ended
+    assert all(event.thread.startswith("CPU") for event in ended)
+    assert all(0 < event.first < PATIENCE * 10**9 for event in ended)
+
+
+def test_a_task_that_another_worker_made_ready_is_stolen(described: Recorded) -> None:
+    pushed, popped = (
+        [event for event in described.of(name, kind) if event.first]
+        for name, kind in (("push", BEGIN), ("pop", EVENT))
+    )
+    assert len(pushed) == len(popped) == 15
+    assert all(1 <= event.second <= 12 for event in pushed)
+    assert popped[-1].second == 0  # none is queued any more
+    (stolen,) = described.of("steal")
+    assert {stolen.small, stolen.second} == {0, 1}
+    assert stolen.first in {event.first for event in described.of("meet", BEGIN)}
 
 
 def test_waiting_in_starpu_is_recorded_on_the_thread_that_waits(traced: Traced) -> None:

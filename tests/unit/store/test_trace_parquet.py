@@ -15,7 +15,7 @@ import made_columns as made
 from elbowroom.errors import MachineError
 from elbowroom.store import trace_parquet
 from elbowroom.trace.activity import read_activity
-from elbowroom.trace.columns import COUNTER, EVENT, EVENTS, TraceColumns
+from elbowroom.trace.columns import BEGIN, COUNTER, END, EVENT, EVENTS, TraceColumns
 
 HEAD = made.job(texts=[(1, made.SOLVE, 5, "solve(5)")], warnings=["rank 1 was killed"])
 
@@ -78,19 +78,42 @@ def test_a_stream_that_ends_early_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_the_buffers_that_a_runtime_got_are_a_table(tmp_path: Path) -> None:
-    register = len(made.TYPES)
+    register, use, copy, unregister = range(len(made.TYPES), len(made.TYPES) + 4)
     head = json.loads(made.job(threads=2))
-    types = [*head["types"], {"name": "register data", "category": 1, "fields": ["", "bytes", ""]}]
+    types = [
+        *head["types"],
+        {"name": "register data", "category": 1, "fields": ["node", "bytes", "data"]},
+        {"name": "use", "category": 1, "fields": ["mode", "task", "data"]},
+        {"name": "copy", "category": 1, "fields": ["nodes", "bytes", "data"]},
+        {"name": "unregister data", "category": 1, "fields": ["", "data", ""]},
+    ]
     events = [
-        made.event(10, 1, EVENT, register, first=4096),
-        made.event(20, 2, EVENT, register, first=2**20),
+        made.event(10, 1, EVENT, register, first=4096, second=1),
+        made.event(20, 2, EVENT, register, first=2**20, second=1),
+        made.event(25, 2, EVENT, use, first=5, second=1),
+        made.event(26, 2, EVENT, use, first=6, second=1),
+        made.event(28, 2, BEGIN, copy, first=2**20, second=1),
+        made.event(29, 2, END, copy, first=2**20, second=1),
         *made.task(5, 30, 40),
+        made.event(50, 1, BEGIN, unregister, first=1),
+        made.event(51, 1, END, unregister, first=1),
     ]
     stream = io.BytesIO(made.stream(made.job(threads=2, types=types), events))
     activity = read_activity(TraceColumns(stream))
     paths = trace_parquet.write_tables(activity, tmp_path)
     assert [path.name for path in paths] == ["tasks.parquet", "communications.parquet", "buffers.parquet"]
-    assert pyarrow.parquet.read_table(tmp_path / "buffers.parquet").to_pylist() == [
-        {"rank": 0, "thread": 1, "registered_ns": 10, "bytes": 4096},
-        {"rank": 1, "thread": 0, "registered_ns": 20, "bytes": 2**20},
+    rows = pyarrow.parquet.read_table(tmp_path / "buffers.parquet").to_pylist()
+    assert [list(row.values()) for row in rows] == [
+        [0, 1, 1, 10, 50, 4096, 0, 0],
+        [1, 1, 0, 20, None, 2**20, 2, 2**20],
     ]
+
+
+def test_uses_of_buffers_are_unknown_where_they_were_not_recorded(tmp_path: Path) -> None:
+    head = json.loads(made.job(threads=2))
+    types = [*head["types"], {"name": "register data", "category": 1, "fields": ["", "bytes", ""]}]
+    events = [made.event(10, 1, EVENT, len(made.TYPES), first=4096), *made.task(5, 30, 40)]
+    stream = io.BytesIO(made.stream(made.job(threads=2, types=types), events))
+    trace_parquet.write_tables(read_activity(TraceColumns(stream)), tmp_path)
+    (row,) = pyarrow.parquet.read_table(tmp_path / "buffers.parquet").to_pylist()
+    assert (row["bytes"], row["data"], row["uses"], row["unregistered_ns"]) == (4096, None, None, None)

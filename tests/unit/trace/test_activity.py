@@ -130,12 +130,16 @@ def test_a_span_without_an_end_lasts_to_the_end_of_the_trace() -> None:
 def test_idle_workers_are_told_from_those_elsewhere_where_they_were_recorded() -> None:
     line = msgspec.json.decode(head(ranks=1))
     line["categories"].append("idle")
-    line["types"].append({"name": "idle", "category": len(line["categories"]) - 1, "fields": ["", "", ""]})
+    line["types"].append(
+        {"name": "idle", "category": len(line["categories"]) - 1, "fields": ["", "cpu_ns", ""]}
+    )
     idle = len(line["types"]) - 1
-    events = [*made.task(1, 0, 100), made.event(150, 0, c.BEGIN, idle), made.event(300, 0, c.END, idle)]
+    spans = [made.event(150, 0, c.BEGIN, idle), made.event(300, 0, c.END, idle, first=30)]
+    events = [*made.task(1, 0, 100), *spans]
     events += made.task(2, 300, 400)
     shown = over_time(read(msgspec.json.encode(line) + b"\n", events), 4)
     assert shown.idle == pytest.approx((0, 0.5, 1, 0))
+    assert shown.polling == pytest.approx(30 / 150)
     assert shown.elsewhere == pytest.approx((0, 0.5, 0, 0))
     assert over_time(two_workers(), 4).idle is None
 
@@ -178,16 +182,36 @@ def test_figures_show_tasks_states_balance_and_messages() -> None:
     assert [series.y for series in drawn["durations"].series] == [(0.003,), (0.003,)]
 
 
+def test_iterations_have_the_span_of_their_tasks_and_a_figure() -> None:
+    line = msgspec.json.decode(head(ranks=1, threads=2))
+    line["types"].append({"name": "iteration", "category": 1, "fields": ["level", "task", "iteration"]})
+    kind = len(line["types"]) - 1
+    inside = [(1, 4, 0), (2, 4, 0), (3, 5, 0), (3, 9, 1)]  # the last one: an inner loop
+    events = [
+        made.event(0, 0, c.EVENT, kind, small=level, first=task, second=number)
+        for task, number, level in inside
+    ]
+    tasks = [*made.task(1, 1, 10), *made.task(2, 12, 20), *made.task(3, 15, 30, thread=1)]
+    activity = read(msgspec.json.encode(line) + b"\n", [*events, *tasks])
+    shown = over_time(activity, 2)
+    assert [(one.iteration, one.tasks, one.start_ns, one.end_ns) for one in shown.iterations] == [
+        (4, 2, 1, 20),
+        (5, 1, 15, 30),
+    ]
+    (figure,) = [one for one in activity_figures(activity, shown) if one.name == "iterations"]
+    assert figure.series[0].x == (4, 5)
+
+
 def test_tables_hold_every_task_and_message_with_null_for_the_unknown(tmp_path: Path) -> None:
     activity = read(
         head(ranks=2), [*made.task(1, 0, 10), mark(SUBMIT, 2, 3)], [made.message(4, 5, 0, 8, 1)[1]]
     )
     tasks, communications, _ = map(pyarrow.parquet.read_table, write_tables(activity, tmp_path))
     assert tasks.to_pylist() == [
-        {"rank": 0, "task": 1, "name": "solve", "worker": None, "thread": 0, "submitted_ns": None,
-         "ready_ns": None, "start_ns": 0, "end_ns": 10},
-        {"rank": 0, "task": 2, "name": None, "worker": None, "thread": None, "submitted_ns": 3,
-         "ready_ns": None, "start_ns": None, "end_ns": None},
+        {"rank": 0, "task": 1, "name": "solve", "worker": None, "thread": 0, "iteration": None,
+         "submitted_ns": None, "ready_ns": None, "start_ns": 0, "end_ns": 10},
+        {"rank": 0, "task": 2, "name": None, "worker": None, "thread": None, "iteration": None,
+         "submitted_ns": 3, "ready_ns": None, "start_ns": None, "end_ns": None},
     ]  # fmt: skip
     row = communications.to_pylist()[0]
     assert (row["message"], row["from_rank"], row["to_rank"], row["sent_ns"], row["received_ns"]) == (
