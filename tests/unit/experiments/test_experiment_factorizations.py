@@ -266,3 +266,32 @@ def test_a_table_of_each_matrix_fits_a_terminal() -> None:
         "2",
         "240",
     )
+
+
+def test_processes_of_a_host_have_numa_nodes_of_their_own_where_these_can_be_shared_out() -> None:
+    here = machine(36, 4, 2)
+    (point,) = programs(expanded(here, builds="inline", trees="none"))
+    nodes = {core.number: core.node for core in here.cores}
+    assert [place.comp_node for place in point.placements] == [0, 1, 2, 3]
+    for place in point.placements:
+        assert {nodes[core] for core in (*place.comp_cores, *place.comm_cores)} == {place.comp_node}
+        assert place.comm_node == place.comp_node
+
+
+def test_two_processes_of_four_nodes_have_two_each_and_named_cores_stay() -> None:
+    here = machine(36, 4, 2, hosts=2)
+    (point,) = programs(expanded(here, builds="inline", trees="none"))
+    assert [place.comp_node for place in point.placements] == [0, 2, 0, 2]
+    (point,) = programs(expanded(here, builds="inline", trees="none", comm_cores="35"))
+    assert {place.comp_node for place in point.placements} == {point.comp_node}
+
+
+def test_tiles_of_several_sizes_make_the_same_matrix() -> None:
+    points = programs(expanded(SMALL, builds="inline", trees="none", block="96,144,288", order="1152"))
+    assert [(program(point).tiles, program(point).block) for point in points] == [
+        (12, 96),
+        (8, 144),
+        (4, 288),
+    ]
+    with pytest.raises(UsageError, match="no multiple of tiles of 144"):
+        expanded(SMALL, block="96,144", order="960")
