@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+import msgspec
+
 from elbowroom.machine.topology import Machine
 from elbowroom.studies import frequency, memory, needs, pressure, runtime
 from elbowroom.studies.drawings import panels, run_tables
@@ -24,6 +26,10 @@ from elbowroom.studies.thesis import (
 )
 
 CHOLESKY, QR, FORWARDING = "cholesky", "qr", "forwarding"
+SHARED_NIC, PRIORITIES, EARLY, AT_ONCE = (
+    f"{CHOLESKY}-{name}" for name in ("two-a-node", "priorities", "early", "at-once")
+)
+TILES, GRIDS = f"{QR}-tiles", f"{QR}-grids"
 
 FEWEST = 4
 """Processes of a grid at least: of fewer, no broadcast has several recipients. The thesis has one a node."""
@@ -43,6 +49,36 @@ def square_grid(machine: Machine) -> Mapping[str, str]:
     return {"grid": f"{side}x{side}", "block": str(BLOCK), "tiles": tiles}
 
 
+def on_one_matrix(chosen: Mapping[str, str]) -> Mapping[str, str]:
+    """The same on its second largest matrix alone, where something else than its size varies."""
+    sizes = chosen.get("tiles", "").split(",")
+    return {**chosen, "tiles": sizes[len(sizes) // 2]} if len(sizes) > 1 else chosen
+
+
+def two_a_node(machine: Machine) -> Mapping[str, str]:
+    """Cholesky's grid with two processes on each host, which share its NIC (20 x 20 of 200 nodes)."""
+    return on_one_matrix(square_grid(msgspec.structs.replace(machine, hosts=2 * machine.hosts)))
+
+
+def sizes_of_tiles(machine: Machine) -> Mapping[str, str]:
+    """The matrix of QR's middle size, in tiles of a half to three times the usual rows."""
+    chosen = dict(on_one_matrix(one_row(machine)))
+    tiles, block = int(chosen.pop("tiles", "12")), int(chosen.get("block", "96"))
+    blocks = [block * times // 4 for times in (2, 3, 4, 6, 8, 12)]
+    common = math.lcm(*blocks)
+    return {
+        **chosen, "block": ",".join(map(str, blocks)), "order": str(-(-tiles * block // common) * common)
+    }  # fmt: skip
+
+
+def shapes_of_grids(machine: Machine) -> Mapping[str, str]:
+    """As many processes in one row, in two rows, and so on to a square (1 x 196 to 14 x 14 in the thesis)."""
+    chosen = on_one_matrix(one_row(machine))
+    processes = max(FEWEST, machine.hosts)
+    rows = [count for count in range(1, math.isqrt(processes) + 1) if processes % count == 0]
+    return {**chosen, "grid": ",".join(f"{count}x{processes // count}" for count in rows)}
+
+
 def one_row(machine: Machine) -> Mapping[str, str]:
     """QR's grid, 1 x nodes, so that each broadcast goes to all others; the matrix is three times as wide as
     high, as in Figs. 4.14 to 4.16 (90 x 270 tiles of 320 on 196 nodes).
@@ -56,9 +92,37 @@ def one_row(machine: Machine) -> Mapping[str, str]:
     return {**shape, "block": str(BLOCK), "tiles": f"{least},{least * 3 // 2},{2 * least}"}
 
 
+TREES = {"trees": "none,binomial,binary"}
+"""Those of the thesis."""
+
+INLINE = {"builds": "inline"}
+
 MEASUREMENTS = (
-    Measurement(name=CHOLESKY, plan="cholesky", scaled=square_grid, quick={"builds": "inline"}),
-    Measurement(name=QR, plan="qr", scaled=one_row, quick={"builds": "inline"}),
+    Measurement(name=CHOLESKY, plan="cholesky", scaled=square_grid, quick=INLINE),
+    Measurement(name=QR, plan="qr", scaled=one_row, quick=INLINE),
+    Measurement(name=SHARED_NIC, plan="cholesky", settings=TREES, scaled=two_a_node, quick=INLINE),
+    Measurement(
+        name=PRIORITIES,
+        plan="cholesky",
+        settings={**TREES, "priorities": "true,false"},
+        scaled=lambda machine: on_one_matrix(square_grid(machine)),
+        quick=INLINE,
+    ),
+    Measurement(
+        name=EARLY,
+        plan="cholesky",
+        settings={**TREES, "early": "true,false"},
+        scaled=lambda machine: on_one_matrix(square_grid(machine)),
+        quick=INLINE,
+    ),
+    Measurement(
+        name=AT_ONCE,
+        plan="cholesky",
+        settings={"builds": "starpu", "trees": "binomial", "hold": "true,false"},
+        scaled=lambda machine: on_one_matrix(square_grid(machine)),
+    ),
+    Measurement(name=TILES, plan="qr", settings=TREES, scaled=sizes_of_tiles, quick=INLINE),
+    Measurement(name=GRIDS, plan="qr", settings=TREES, scaled=shapes_of_grids, quick=INLINE),
     Measurement(name=FORWARDING, plan="forwarding", quick={"n": "all", "computations": "triad"}),
     *frequency.MEASUREMENTS,
     *memory.MEASUREMENTS,
@@ -107,6 +171,16 @@ CHAPTER_3 = (
     ),
 )
 
+ON_FEWER = "a process on each node; hundreds on fewer: `python benchmarks/factorizations.py`"
+
+
+def variants(run: str, label: str, title: str) -> Exhibit:
+    """A factorization in several ways, which no statement of the thesis judges by itself."""
+    return Exhibit(
+        label=label, title=title, runs=(run,), draw=panels(run), tables=run_tables(run), differs=ON_FEWER
+    )
+
+
 CHAPTER_4 = (
     Exhibit(
         label="Fig. 4.1, 4.2",
@@ -120,12 +194,12 @@ CHAPTER_4 = (
     ),
     Exhibit(label="Fig. 4.7, 4.8", title="Recipients of Cholesky", instead="`elbowroom broadcast factorize`"),
     Exhibit(
-        label="Fig. 4.9 to 4.12",
+        label="Fig. 4.9, 4.10a",
         title="Cholesky with dynamic broadcasts",
         runs=(CHOLESKY,),
         draw=panels(CHOLESKY),
         tables=run_tables(CHOLESKY),
-        differs="a process on each node; hundreds on fewer: `python benchmarks/factorizations.py`",
+        differs=ON_FEWER,
         judged_with=(needs.network,),
         statements=(
             Statement(
@@ -144,14 +218,20 @@ CHAPTER_4 = (
             ),
         ),
     ),
+    variants(SHARED_NIC, "Fig. 4.10b", "Cholesky with two processes on a node"),
+    variants(PRIORITIES, "Fig. 4.11", "Cholesky with and without priorities"),
+    variants(EARLY, "Fig. 4.12", "Readers that start at received or at released"),
+    variants(
+        AT_ONCE, "4.2.1", "Complete broadcasts, where ready data wait for readers and where they do not"
+    ),
     Exhibit(label="Fig. 4.13", title="Recipients of QR", instead="`elbowroom broadcast factorize --task qr`"),
     Exhibit(
-        label="Fig. 4.14 to 4.16",
+        label="Fig. 4.14",
         title="QR with dynamic broadcasts",
         runs=(QR, FORWARDING),
         draw=lambda evidence: (*panels(QR)(evidence), *panels(FORWARDING)(evidence)),
         tables=run_tables(QR),
-        differs="a process on each node; hundreds on fewer: `python benchmarks/factorizations.py`",
+        differs=ON_FEWER,
         judged_with=(needs.network,),
         statements=(
             Statement(
@@ -163,6 +243,8 @@ CHAPTER_4 = (
             ),
         ),
     ),
+    variants(TILES, "Fig. 4.15", "QR by the size of tiles"),
+    variants(GRIDS, "Fig. 4.16", "QR by the shape of the grid"),
 )
 
 LABELS = {
