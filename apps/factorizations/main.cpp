@@ -29,6 +29,7 @@ struct Options {
   std::size_t window = 0;
   bool no_broadcasts = false;
   bool wait_released = false;
+  bool send_at_once = false;
   int threads = 1;
   bool json = false;
 };
@@ -51,7 +52,8 @@ program::Settings settings_for(const Job& job, const Options& options) {
                       {"segment", options.segment},
                       {"window", options.window},
                       {"broadcasts", !options.no_broadcasts},
-                      {"early", !options.wait_released}};
+                      {"early", !options.wait_released},
+                      {"hold", !options.send_at_once}};
   return settings;
 }
 
@@ -87,6 +89,7 @@ void add_solve(CLI::App& command, Options& options) {
   command.add_option("--window", options.window, "tasks of a rank that are under way (default: no limit)");
   command.add_flag("--no-broadcasts", options.no_broadcasts, "each recipient gets a message of its own");
   command.add_flag("--wait-released", options.wait_released, "readers wait until their data are forwarded");
+  command.add_flag("--send-at-once", options.send_at_once, "ready data do not wait for further readers (StarPU)");
   command.add_option("--threads", options.threads, "computing threads of each rank")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
