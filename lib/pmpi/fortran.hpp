@@ -21,6 +21,18 @@ using Word = void*;  // any argument: an address, or the length of a string
   return passes;
 }
 
+// The time in a binding with that `code`, which returns to `caller` and hands its call to the function of C.
+class InBinding {
+ public:
+  InBinding(const void* caller, const void* code) : before_(current_binding) { current_binding = {code, caller}; }
+  ~InBinding() { current_binding = before_; }
+  InBinding(const InBinding&) = delete;
+  InBinding& operator=(const InBinding&) = delete;
+
+ private:
+  Binding before_;
+};
+
 constexpr int kFirstIndex = 1;
 
 template <typename Value>

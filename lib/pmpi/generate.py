@@ -279,12 +279,16 @@ def fortran_ends(prototype: Prototype) -> list[str]:
     return ["_", "_f08_", *(["_cptr_"] if base in _C_POINTERS else [])]
 
 
+def _fortran_lists(words: int) -> tuple[str, str, str]:
+    """So many arguments as a call gives them, as a shim declares them, and their types."""
+    names = [f"a{number}" for number in range(1, words + 1)]
+    return ", ".join(names), ", ".join(f"Word {name}" for name in names), ", ".join(["Word"] * words)
+
+
 def _fortran_any(prototype: Prototype, name: str, ends: Sequence[str]) -> list[str]:
     """What the shims of a function do, and those of them that are called mpi_send and an end."""
     base, words = prototype.name.lower().removesuffix("_c"), fortran_words(prototype)
-    given = ", ".join(f"a{number}" for number in range(1, words + 1))
-    declared = ", ".join(f"Word a{number}" for number in range(1, words + 1))
-    types = ", ".join(["Word"] * words)
+    given, declared, types = _fortran_lists(words)
     last = len(prototype.arguments) + 1 if prototype.name not in _STARTS else words
     head = f"static void {name}(Next<void({types})>& next, const void* caller, {declared}) {{"
     lines = [f"[[gnu::noinline]] {head}"]
@@ -315,6 +319,26 @@ def _fortran_any(prototype: Prototype, name: str, ends: Sequence[str]) -> list[s
     return lines
 
 
+def _handed_on(prototype: Prototype, end: str) -> list[str]:
+    """The shim of a binding that hands its call to the function of C, whose shim tells it: only the place of
+    the call is known here alone. Descriptors of buffers (TS 29113) are handed on unread.
+    """
+    base, words = prototype.name.lower().removesuffix("_c"), fortran_words(prototype)
+    given, declared, types = _fortran_lists(words)
+    return [
+        f'static constinit Next<void({types})> next_{base}{end}{{"{base}{end}"}};',
+        f'extern "C" void {base}{end}({declared}) {{',
+        f"  auto* const code = next_{base}{end}();",
+        "  InBinding of(__builtin_return_address(0), reinterpret_cast<const void*>(code));",
+        f"  code({given});",
+        "}",
+    ]
+
+
+def _has_buffer(prototype: Prototype) -> bool:
+    return any(argument.type.endswith("void*") for argument in prototype.arguments)
+
+
 def fortran_shim(prototype: Prototype, large: Prototype | None) -> str:
     """The shims of a function for Fortran. `large`: its form with large counts (MPI_Send_c), which mpi_f08
     has under the same name.
@@ -323,6 +347,9 @@ def fortran_shim(prototype: Prototype, large: Prototype | None) -> str:
     lines = _fortran_any(prototype, f"{base}_any", fortran_ends(prototype))
     if large is not None:
         lines += _fortran_any(large, f"{base}_any_large", ["_f08_large_"])
+    for one, end in ((prototype, "_f08ts_"), (large, "_f08ts_large_")):
+        if one is not None and _has_buffer(one):
+            lines += _handed_on(one, end)
     return "\n".join(lines)
 
 

@@ -12,6 +12,7 @@
 namespace elbowroom::pmpi {
 
 constinit thread_local Inside inside;
+constinit thread_local Binding current_binding;
 
 namespace {
 
@@ -60,6 +61,11 @@ bool is_in_binding(const void* caller, const void* binding) {
 }
 
 }  // namespace
+
+// A binding that was left by longjmp stays the thread's last one, and calls of others are not its.
+const void* caller_of_binding(const void* caller) {
+  return is_in_binding(caller, current_binding.code) ? current_binding.caller : caller;
+}
 
 // Walking over the stack takes microseconds: it is done for the 1st, 2nd, 4th ... call inside another one, but not for those
 // that bindings of Fortran make, each of which may make one.

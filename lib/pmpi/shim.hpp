@@ -47,6 +47,16 @@ struct Inside {
 };
 extern constinit thread_local Inside inside __attribute__((tls_model("initial-exec")));
 
+// The binding of Fortran that this thread is in, where that hands its call to the function of C, and where it returns to.
+struct Binding {
+  const void* code = nullptr;
+  const void* caller = nullptr;
+};
+extern constinit thread_local Binding current_binding __attribute__((tls_model("initial-exec")));
+
+// Where a call of C, which returns to `caller`, was made by the program: in front of the binding, if it is the binding's.
+const void* caller_of_binding(const void* caller);
+
 // Whether a call, which returns to `caller`, comes inside the one that this thread is in: not where that was left by longjmp
 // (of an error handler, of a signal handler), which is told then.
 bool is_nested(const void* caller);
@@ -54,7 +64,7 @@ bool is_nested(const void* caller);
 // Whether the tool is to hear nothing of the call whose shim asks, and which returns to `caller`.
 [[gnu::always_inline]] inline bool passing(const void* caller = __builtin_return_address(0)) {
   const bool passes = !listening.load(std::memory_order_relaxed) || (inside.call != nullptr && is_nested(caller));
-  inside.caller = caller;
+  inside.caller = current_binding.code == nullptr ? caller : caller_of_binding(caller);
   return passes;
 }
 

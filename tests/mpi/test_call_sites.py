@@ -79,6 +79,10 @@ program app
 end program
 """
 
+FORTRAN_2008 = FORTRAN.replace("use mpi", "use mpi_f08").replace(
+    ", both(2)\n", "\n    type(MPI_Request) :: both(2)\n"
+)
+
 CPP = """
 #include <mpi.h>
 #include <vector>
@@ -104,7 +108,12 @@ int main(int argc, char** argv) {
 }
 """
 
-SOURCES = {"app.c": (C, "mpicc"), "app.f90": (FORTRAN, "mpif90"), "app.cpp": (CPP, "mpicxx")}
+SOURCES = {
+    "app.c": (C, "mpicc"),
+    "app.f90": (FORTRAN, "mpif90"),
+    "app.f08": (FORTRAN_2008, "mpif90"),
+    "app.cpp": (CPP, "mpicxx"),
+}
 
 Profiled = Callable[..., Profile]
 
@@ -171,7 +180,7 @@ def test_each_call_has_its_function_and_line(profiled: Profiled, source: str) ->
         lines = {
             (call, function, line + more) for call, function, line in expected(source) for more in (0, -1)
         }
-        if source == "app.f90":
+        if source in ("app.f90", "app.f08"):
             # Of these two, Open MPI 4 gives the line of the program statement.
             lines |= {one for one in seen if one[0] in ("MPI_Init", "MPI_Finalize")}
         assert seen <= lines
