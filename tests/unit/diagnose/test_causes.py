@@ -357,6 +357,25 @@ def test_siblings_of_one_core_are_a_placement_while_other_cores_are_free(tmp_pat
     assert causes(profile_of(tmp_path / "b", threads=threads, use=apart))[0].cause == "computation"
 
 
+@pytest.mark.parametrize(("away", "cause"), [(10, "placement"), (0, "computation")])
+def test_a_rank_that_changes_its_numa_node_is_a_placement(away: int, cause: str, tmp_path: Path) -> None:
+    """Of 40 samples of rank 1, `away` are on the cores of node 0; it is on node 1 for the others."""
+    time = np.arange(STEPS, dtype=np.int64) * MS
+    samples = SchedulerSamples(
+        rank=np.ones(STEPS, dtype=np.int64),
+        thread=np.zeros(STEPS, dtype=np.int64),
+        begin=time,
+        end=time + MS,
+        cpu_ns=np.full(STEPS, MS),
+        waited_ns=np.zeros(STEPS, dtype=np.int64),
+        cpu=np.where(np.arange(STEPS) < away, 0, 2),
+    )
+    profile = profile_of(tmp_path, use=HostUse(nodes=((0, 1), (2, 3))))
+    first = causes(msgspec.structs.replace(profile, scheduled=samples))[0]
+    assert first.cause == cause
+    assert first.ranks == ((1,) if away else ())
+
+
 @pytest.mark.parametrize("steps_per_row", [1, 3])
 def test_steps_in_which_a_rank_is_moved_and_computes_longer_are_a_placement(
     steps_per_row: int, tmp_path: Path

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from elbowroom.diagnose.scheduled import Scheduled
-from elbowroom.diagnose.uneven import RankWaits, uneven_waits
+from elbowroom.diagnose.uneven import RankWaits, RankWork, uneven_waits
 
 MS = 1_000_000
 STEPS = 20
@@ -48,3 +48,20 @@ def test_waits_for_ranks_that_have_their_cores_stay() -> None:
 
 def test_a_wait_without_samples_stays() -> None:
     assert shares({1: waits(0, 4 * MS)}, {0: samples(4 * MS)}) == {1: 1.0}
+
+
+def work(each: int) -> RankWork:
+    """Of a rank that works so many ns in the first 6 ms of each step, and then waits."""
+    begin = np.arange(STEPS, dtype=np.int64) * 10 * MS
+    done = np.arange(STEPS, dtype=np.int64) * each
+    return RankWork(
+        np.stack([begin, begin + 6 * MS], axis=1).ravel(), np.stack([done, done + each], 1).ravel()
+    )
+
+
+@pytest.mark.parametrize("more", [0, 2 * MS])
+def test_a_wait_is_uneven_as_far_as_the_late_rank_worked_longer(more: int) -> None:
+    """Rank 0 comes 4 ms later than rank 1, for `more` ns of which it worked; samples do not say why."""
+    of, scheduled = {0: waits(1, 0), 1: waits(0, 4 * MS)}, {rank: samples(0) for rank in (0, 1)}
+    left = uneven_waits(of, scheduled, {0: work(5 * MS + more), 1: work(5 * MS)})
+    assert left[1] == pytest.approx(more, abs=2)
