@@ -55,7 +55,7 @@ def graphs_of(bursts: Graph) -> dict[str, Graph]:
     return {
         "bursts": bursts,
         "no messages": bursts._replace(messages=0),
-        "no chain": bursts._replace(chain=0),
+        "no memory": bursts._replace(memory=0),
     }
 
 
@@ -200,7 +200,7 @@ def main() -> int:
     parser.add_argument("--run-steps", type=int, default=30, help="of a whole run")
     parser.add_argument("--policies", type=lambda text: text.split(","), default=["eager", "lws", "dmdas"])
     parser.add_argument(
-        "--graphs", type=lambda text: text.split(","), default=["bursts", "no messages", "no chain"]
+        "--graphs", type=lambda text: text.split(","), default=["bursts", "no messages", "no memory"]
     )
     parser.add_argument("--unmarked", action="store_true", help="which tasks are memory-bound is learnt")
     parser.add_argument("--keep", type=Path)

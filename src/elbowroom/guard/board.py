@@ -47,9 +47,8 @@ _PLACE = np.dtype(
 
 class RankTraffic(msgspec.Struct, frozen=True, kw_only=True):
     """What one rank of this node does. `out`, `in_`: bytes in flight; `moved_out`, `moved_in`: bytes of
-    messages that are complete; `waiting`: whether it is inside a call that waits; `held`: how long levers
-    inside held its work back, s; `steps` that it began, the latest at `step_begin` (CLOCK_MONOTONIC, s; None
-    before the first one).
+    messages that are complete; `waiting`: whether it is inside a call that waits; `steps` that it began, the
+    latest at `step_begin` (CLOCK_MONOTONIC, s; None before the first one).
     """
 
     rank: int
@@ -59,7 +58,6 @@ class RankTraffic(msgspec.Struct, frozen=True, kw_only=True):
     moved_out: int
     moved_in: int
     waiting: bool
-    held: float
     steps: int
     step_begin: float | None
 
@@ -104,6 +102,15 @@ class Board:
         rows = [row for row in self._rows() if row["process"] != 0]
         return tuple(_traffic(row) for row in sorted(rows, key=lambda row: int(row["rank"])))
 
+    def held(self) -> dict[int, float]:
+        """For how long levers held tasks back, added up, s, by the process of the rank."""
+        rows = self._rows()
+        held: dict[int, float] = {}
+        for process, units in zip(rows["process"].tolist(), rows["held"].tolist(), strict=True):
+            held[process] = held.get(process, 0.0) + units * _HELD_UNIT
+        held.pop(0, None)  # free places
+        return held
+
     def in_flight(self) -> int:
         """Bytes of all ranks, in both directions."""
         return int((self._rows()["flight"] & np.uint64(_BYTES_IN_FLIGHT)).sum())
@@ -139,7 +146,6 @@ def _traffic(row: np.void) -> RankTraffic:
         moved_out=int(row["moved"][0]),
         moved_in=int(row["moved"][1]),
         waiting=bool(row["waiting"]),
-        held=int(row["held"]) * _HELD_UNIT,
         steps=int(row["steps"]),
         step_begin=begin / 1e9 if begin else None,
     )

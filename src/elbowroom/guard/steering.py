@@ -41,6 +41,8 @@ is decided.
 """
 SHARE, START = 0.001, 0.1
 """Looks take at most this share of a core; while something is to be found, after so many seconds of it."""
+LEAST_PRIORITY = 19
+"""Of the thread that looks: it takes what the program leaves of its cores, where it leaves some."""
 LONGEST = 2.0
 """Seconds between two looks at most."""
 MOST_BLOCKS = 16
@@ -163,6 +165,7 @@ class Steering:
                 path.unlink(missing_ok=True)
 
     def _run(self) -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LEAST_PRIORITY)
         begin, spent = time.monotonic(), 0.0
         while not self._left_alone:
             stopped, was_ready = self._stop.wait(self._pause), self._ready
@@ -187,9 +190,9 @@ class Steering:
             return QUICK
         if self.decision is None or self.decision.is_settled:
             return SLOW
-        half_step = self.seconds / max(self.steps, 1) / 2
+        step = self.seconds / max(self.steps, 1)
         longest = QUICK if any(not one.lever.inside for one in self.running) else SLOW
-        return min(max(EARLY if self.steps < EARLY_STEPS else QUICK, half_step), longest)
+        return min(max(EARLY if self.steps < EARLY_STEPS else QUICK, step), longest)
 
     def look(self) -> None:
         """Takes what happened since the last look, and plans on."""
@@ -215,8 +218,8 @@ class Steering:
 
     def _note_held(self) -> None:
         """A rank that ends takes its number along."""
-        for rank in self._access.board.ranks() if self._access is not None else ():
-            self._held[rank.process] = max(rank.held, self._held.get(rank.process, 0.0))
+        for process, held in self._access.board.held().items() if self._access is not None else ():
+            self._held[process] = max(held, self._held.get(process, 0.0))
 
     def _find_files(self) -> None:
         for path in self._new_files():

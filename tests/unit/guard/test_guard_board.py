@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -60,6 +61,15 @@ def test_the_board_shows_each_rank_with_what_it_has_in_flight(
     assert (second.rank, second.out, second.in_, second.moved_out, second.steps) == (1, 0, 24, 1000, 1)
     assert second.step_begin is not None
     assert 0 <= second.step_begin - before < 60
+
+
+def test_the_board_shows_for_how_long_each_process_held_tasks_back(
+    written: Callable[..., int], tmp_path: Path
+) -> None:
+    written("held", 3_000_000)
+    written("held", 2_000_000)
+    with Board(tmp_path / "board") as board:
+        assert board.held() == pytest.approx({os.getpid(): 0.005})
 
 
 def test_settings_reach_the_library(written: Callable[..., int], tmp_path: Path) -> None:
