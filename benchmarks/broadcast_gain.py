@@ -1,12 +1,10 @@
-"""The model of what trees are worth to a factorization (elbowroom.broadcast.gain), beside simulations.
+"""What trees are worth to a factorization by a schedule of its tasks and messages, beside simulations.
 
-    python benchmarks/broadcast_gain.py [--count 60] [--seed 1] [--fit] [--json]
+    python benchmarks/broadcast_gain.py [--count 60] [--seed 1] [--json]
 
 Draws combinations of task, matrix, grid, cores, network and tree, simulates each with and without trees, and
-compares the gain with the model's, which knows the task graph, the tree and the network only. With --fit, the
-model is fitted to the combinations that are drawn instead, and printed; the constants in the package are of
---fit --seed 101 --count 240. Exit code 1 where a gain differs by more than 15 %. Takes some ten seconds of
-CPU time.
+compares the gain with that of a schedule (lib/taskflow/schedule.cpp), to which nothing is fitted. Exit code 1
+where a gain differs by more than 15 %. Takes some ten seconds of CPU time.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ from elbowroom.broadcast.factorizations import (
     FactorizationRequest,
     KernelTimes,
 )
-from elbowroom.broadcast.gain import MODELS, GainModel, fit_gain_model
 from elbowroom.launch.executables import bound_factorization, simulate_factorization
 from elbowroom.points.factorizations import Task
 
@@ -50,18 +47,13 @@ EFFICIENCY = {
 
 class Combination(NamedTuple):
     """What was drawn: fields of a request and a tree; then, without the tree and with it, the least times and
-    the simulated seconds.
+    that of the schedule, and the simulated seconds.
     """
 
     fields: dict[str, Any]
     tree: str
     bounds: tuple[FactorizationBounds, FactorizationBounds]
     seconds: tuple[float, float]
-
-    @property
-    def task(self) -> str:
-        """cholesky or qr."""
-        return str(self.fields["task"])
 
 
 def kernel_times(core_gflops: float) -> KernelTimes:
@@ -114,23 +106,13 @@ def simulate_all(count: int, seed: int) -> list[Combination]:
         return list(pool.map(lambda one: simulate(*one), drawn))
 
 
-def fitted(combinations: list[Combination]) -> dict[str, GainModel]:
-    """A model of each task."""
-    models = {}
-    for task in TASKS:
-        own = [one for one in combinations if one.task == task]
-        bounds = [bound for one in own for bound in one.bounds]
-        models[task] = fit_gain_model(bounds, [seconds for one in own for seconds in one.seconds])
-    return models
-
-
-def row_of(one: Combination, model: GainModel) -> dict[str, Any]:
+def row_of(one: Combination) -> dict[str, Any]:
     """As it is printed; `least`: milliseconds without the tree and with it."""
     simulated = one.seconds[0] / one.seconds[1]
-    predicted = model.gain(*one.bounds)
+    predicted = one.bounds[0].schedule / one.bounds[1].schedule
     fields = one.fields
     return {
-        "task": one.task,
+        "task": fields["task"],
         "grid": f"{fields['grid'][0]}x{fields['grid'][1]}",
         "tiles": f"{fields['rows']}x{fields['columns']}",
         "workers": fields["workers"],
@@ -159,20 +141,16 @@ def main() -> int:
     parser = Command(__doc__, smoke="--count 2")
     parser.add_argument("--count", type=int, default=60, help="combinations")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--fit", action="store_true", help="fit the model to them")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    combinations = simulate_all(given.count, given.seed)
-    models = fitted(combinations) if given.fit else MODELS
-    rows = [row_of(one, models[one.task]) for one in combinations]
+    rows = [row_of(one) for one in simulate_all(given.count, given.seed)]
     missed = [row for row in rows if abs(row["error"]) > BOUND]
     if given.json:
-        print(json.dumps({"models": {task: model._asdict() for task, model in models.items()}, "rows": rows}))
+        print(json.dumps({"rows": rows}))
     else:
         for row in rows:
             print(line(row) + (": MISSED" if row in missed else ""))
         print(f"{len(rows) - len(missed)} of {len(rows)} within {BOUND:.0%}")
-        print("\n".join(f"{task}: {model}" for task, model in models.items()))
     return status(given, missed)
 
 

@@ -28,7 +28,7 @@ class Search {
   Bounds run() {
     enumerate(problem_, [this](const Call& call) { gather(call); });
     writes_ = 0;
-    for (Data data = 0; data < present_.size(); ++data) present_[data] = {0, owners_[data], 0, {}};
+    for (Data data = 0; data < present_.size(); ++data) present_[data] = {0, owners_[data], 0, {}, {}};
     enumerate(problem_, [this](const Call& call) { follow(call); });
     for (const double seconds : work_) {
       bounds_.work = std::max(bounds_.work, seconds / static_cast<double>(costs_.workers));
@@ -45,6 +45,7 @@ class Search {
     int holder = 0;                 // that has it first
     double ready = 0;               // s, there
     std::map<int, double> arrived;  // s, by rank
+    std::map<int, double> used;     // s, by rank: until then its copy is read or sent, and must not be written
   };
 
   // Who reads which version.
@@ -54,7 +55,7 @@ class Search {
       if (mode != Mode::kWrite && call.rank != now.holder && call.rank != owners_[data]) {
         recipients_[{data, now.write}].add(call.rank, call.priority, problem_.grid.size(), false, counters_);
       }
-      if (mode != Mode::kRead) now = {++writes_, call.rank, 0, {}};
+      if (mode != Mode::kRead) now = {++writes_, call.rank, 0, {}, {}};
     }
   }
 
@@ -62,20 +63,32 @@ class Search {
   void follow(const Call& call) {
     double end = 0;
     for (const auto& [data, mode] : call.used()) {
-      if (mode == Mode::kWrite) continue;
       const Present& now = present_[data];
-      const auto copy = now.arrived.find(call.rank);
-      end = std::max(end, copy == now.arrived.end() ? now.ready : copy->second);
+      if (mode != Mode::kWrite) end = std::max(end, at(now.arrived, call.rank, now.ready));
+      if (mode != Mode::kRead) end = std::max(end, at(now.used, call.rank, 0));
     }
     const double seconds = costs_.times[static_cast<std::size_t>(call.step)];
     work_[static_cast<std::size_t>(call.rank)] += seconds;
     end += seconds;
     bounds_.path = std::max(bounds_.path, end);
     for (const auto& [data, mode] : call.used()) {
-      if (mode == Mode::kRead) continue;
-      present_[data] = {++writes_, call.rank, end, {}};
-      spread(data);
+      if (mode == Mode::kRead) {
+        use(present_[data], call.rank, end);
+      } else {
+        present_[data] = {++writes_, call.rank, end, {}, {}};
+        spread(data);
+      }
     }
+  }
+
+  static double at(const std::map<int, double>& times, int rank, double otherwise) {
+    const auto time = times.find(rank);
+    return time == times.end() ? otherwise : time->second;
+  }
+
+  static void use(Present& data, int rank, double until) {
+    double& used = data.used[rank];
+    used = std::max(used, until);
   }
 
   // The way of a new version, to its owner and from there to all that read it.
@@ -83,7 +96,10 @@ class Search {
     Present& now = present_[data];
     const double bytes = static_cast<double>(problem_.is_factor(data) ? costs_.factor : costs_.tile);
     const int owner = owners_[data];
-    if (now.holder != owner) now.arrived[owner] = carry(now.holder, owner, bytes, now.ready, 1);
+    if (now.holder != owner) {
+      now.arrived[owner] = carry(now.holder, owner, bytes, now.ready, 1);
+      use(now, now.holder, now.arrived[owner]);
+    }
     const auto found = recipients_.find({data, now.write});
     if (found == recipients_.end()) return;
     std::vector<Destination>& list = found->second.bag;
@@ -94,6 +110,7 @@ class Search {
       const int sender = from < 0 ? owner : list[static_cast<std::size_t>(from)].rank;
       const int receiver = list[static_cast<std::size_t>(to)].rank;
       now.arrived[receiver] = carry(sender, receiver, bytes, start, order);
+      use(now, sender, now.arrived[receiver]);
     }
   }
 
@@ -113,8 +130,7 @@ class Search {
   const std::vector<broadcast::Edge>& edges_of(std::size_t count) {
     std::vector<broadcast::Edge>& edges = edges_[count];
     if (edges.empty()) {
-      edges =
-          broadcast::edges(costs_.tree.value_or(broadcast::Tree{broadcast::Shape::kFlat, 2, false, false, 0}), count);
+      edges = broadcast::edges(costs_.shape(), count);
     }
     return edges;
   }

@@ -193,7 +193,10 @@ nlohmann::json bound(Options& options) {
   if (options.segment != 0) throw std::invalid_argument("--segment: bounds are those of messages without segments");
   if (options.flow.broadcasts) options.costs.tree = way_of(options).tree;
   const Bounds bounds = find_bounds(options.problem, options.costs);
-  return {{"work", bounds.work}, {"links", bounds.links}, {"path", bounds.path}};
+  return {{"work", bounds.work},
+          {"links", bounds.links},
+          {"path", bounds.path},
+          {"schedule", find_schedule(options.problem, options.costs)}};
 }
 
 nlohmann::json simulate(const Options& options) {

@@ -127,12 +127,14 @@ class SimulatedFactorization(msgspec.Struct, frozen=True, kw_only=True):
 
 class FactorizationBounds(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that a factorization needs at least: the workers of the busiest process (`work`), the busiest
-    link (`links`), and the longest chain of tasks and messages (`path`), each as if the others cost nothing.
+    link (`links`), and the longest chain of tasks and messages (`path`), each as if the others cost nothing;
+    and that it takes by a `schedule` of all three without a protocol.
     """
 
     work: float
     links: float
     path: float
+    schedule: float
 
 
 STEP_TIMES_FORMAT = DocumentFormat(

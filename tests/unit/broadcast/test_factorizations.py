@@ -65,6 +65,14 @@ def test_no_simulation_is_faster_than_its_workers_its_links_or_its_longest_chain
 
 
 @pytest.mark.usefixtures("simulator")
+@pytest.mark.parametrize("tree", ["none", "binomial", "binary"])
+@pytest.mark.parametrize("task", ["cholesky", "qr"])
+def test_a_schedule_takes_as_long_as_the_simulation_where_the_network_is_fast(task: str, tree: str) -> None:
+    bounds = bound_factorization(asked(task, tree=tree, bandwidth=6e9))
+    assert bounds.schedule == pytest.approx(simulated(task, tree=tree, bandwidth=6e9).seconds, rel=0.1)
+
+
+@pytest.mark.usefixtures("simulator")
 def test_bounds_of_segments_are_refused() -> None:
     with pytest.raises(ElbowroomError, match="without segments"):
         bound_factorization(asked(segment=65536))
