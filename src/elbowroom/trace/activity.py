@@ -240,7 +240,8 @@ def _polling(job: TracedJob, events: Block) -> float | None:
 def _named(job: TracedJob, events: Block, name: str, kind: int) -> Block:
     """The events of that kind of the types of that name."""
     types = [index for index, one in enumerate(job.types) if one.name == name]
-    return events[np.isin(events["type"], types) & (events["kind"] == kind)]
+    chosen: Block = events[np.isin(events["type"], types) & (events["kind"] == kind)]
+    return chosen
 
 
 def _keys(job: TracedJob, events: Block, name: str = "task") -> Ints:
