@@ -293,5 +293,5 @@ def test_tiles_of_several_sizes_make_the_same_matrix() -> None:
         (8, 144),
         (4, 288),
     ]
-    with pytest.raises(UsageError, match="no multiple of tiles of 144"):
+    with pytest.raises(UsageError, match="not a multiple of 144 rows"):
         expanded(SMALL, block="96,144", order="960")

@@ -146,7 +146,7 @@ def _matrices(keys: FactorizationKeys) -> Iterator[tuple[int, int]]:
         if keys.order % block:
             hint = f"give a multiple of {lcm(*keys.block)}, or 0"
             raise UsageError(
-                f"is no multiple of tiles of {block}", field="order", value=keys.order, hint=hint
+                f"is not a multiple of {block} rows", field="order", value=keys.order, hint=hint
             )
         yield keys.order // block, block
 
