@@ -14,6 +14,7 @@ noisy, and links limit messages. For each number of hosts:
   resumed. No other host may be a suspect.
 
 With `--slurm`, each host has a slurmd of its own, and the driver is inside an allocation of all of them.
+With `--keep FOLDER`, runs are kept there, and the same command again resumes them with all hosts.
 With `--answering`, nodes answer at once and nothing is measured: processor time and memory of the driver for
 so many nodes, with one of them suspected.
 
@@ -42,7 +43,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
 
 from accepted_hosts import limit_links, names, start_accept  # noqa: E402
-from elbowroom.accept.acceptance import SUSPECTS, examine  # noqa: E402
+from elbowroom.accept.acceptance import NOISY, SUSPECTS, examine  # noqa: E402
 from elbowroom.accept.allocated_site import SitePlan  # noqa: E402
 from elbowroom.accept.history import write_values  # noqa: E402
 from linked_hosts import LinkedHosts, NoHostsError, linked_hosts  # noqa: E402
@@ -61,12 +62,13 @@ def journal(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
 
 
-def finished(process: subprocess.Popen[str]) -> tuple[dict[str, Any], str]:
-    """The document that a driver prints, and what it said."""
+def finished(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """The document that a driver prints."""
     out, said = process.communicate()
-    if not out.strip():
+    if process.returncode not in (0, NOISY, SUSPECTS):
         raise SystemExit(f"accept failed with exit code {process.returncode}: {said[-2000:]}")
-    return json.loads(out), said
+    document: dict[str, Any] = json.loads(out)
+    return document
 
 
 def cost(lines: list[dict[str, Any]], hosts: int) -> tuple[float, float]:
@@ -93,11 +95,14 @@ class Examined:
         return start_accept(self.hosts, self.folder, [*self._words, *words], allocation)
 
     def revive(self, name: str, slow: str) -> None:
-        """A host that was killed is back."""
+        """A host that was killed is back. Slurm takes such hosts from allocations: it makes a new one."""
         self.hosts.revive(name)
         limit_links(self.hosts, slow=slow)
         if self._slurm is not None:
+            self._slurm.release()
             self._slurm.start_node(name)
+            self._slurm.wait_for_nodes()
+            self._slurm.allocate(len(self.hosts.names))
 
 
 def planted_hosts(hosts: LinkedHosts, faults: Sequence[str]) -> dict[str, str]:
@@ -109,23 +114,34 @@ def planted_hosts(hosts: LinkedHosts, faults: Sequence[str]) -> dict[str, str]:
     return at
 
 
-def with_faults(run: Examined, at: Mapping[str, str]) -> tuple[str, bool]:
-    """What was found of a slow link, a throttled host and one that dies; and whether all was."""
-    planted = {name: fault for fault, name in at.items() if fault != "lost"}
+def first_run(run: Examined, lost: str | None) -> dict[str, Any]:
+    """The result of a run in which a host dies after two rounds."""
     process = run.start("-o", "run")
-    if "lost" in at:
+    if lost is not None:
         while process.poll() is None and sum(line.get("part") == "train" for line in journal(run.folder)) < 2:
             time.sleep(0.1)
-        run.hosts.kill(at["lost"])
-    document, _ = finished(process)
+        run.hosts.kill(lost)
+    return finished(process)
+
+
+def with_faults(run: Examined, at: Mapping[str, str], kept: Path | None) -> tuple[str, bool]:
+    """What was found of a slow link, a throttled host and one that dies; and whether all was. `kept`: the run
+    that is continued, if it is there.
+    """
+    planted = {name: fault for fault, name in at.items() if fault != "lost"}
+    dying = [name for fault, name in at.items() if fault == "lost"]
+    resumed = "-"
+    if kept is not None and kept.exists():
+        shutil.copytree(kept, run.folder / "run")
+        document, dying = finished(run.start("--resume", "run")), []
+        resumed = "no" if document["missing"] else "yes"
+    else:
+        document = first_run(run, at.get("lost"))
+    if dying and kept is None:
+        run.revive(at["lost"], at.get("link", ""))
+        resumed = "no" if finished(run.start("--resume", "run"))["missing"] else "yes"
     suspects = {one["name"]: one["cause"] for one in document["suspects"]}
     missing = [one["name"] for one in document["missing"]]
-    resumed = "-"
-    if "lost" in at:
-        run.revive(at["lost"], at.get("link", ""))
-        again, _ = finished(run.start("--resume", "run"))
-        resumed = "yes" if not again["missing"] else "no"
-    right = suspects == planted and missing == [at["lost"]] * ("lost" in at) and resumed != "no"
     cells = (
         *(suspects.get(at[fault], "no") if fault in at else "-" for fault in FAULTS[:2]),
         ", ".join(missing) or "-",
@@ -133,7 +149,7 @@ def with_faults(run: Examined, at: Mapping[str, str]) -> tuple[str, bool]:
         ", ".join(f"{name} ({suspects[name]})" for name in sorted(set(suspects) - set(planted))) or "none",
         f"{document['disturbed']:.0%}",
     )
-    return " | ".join(cells), right
+    return " | ".join(cells), suspects == planted and missing == dying and resumed != "no"
 
 
 def driver_cost(nodes: int) -> str:
@@ -163,7 +179,7 @@ def main() -> int:
     parser.add_argument("--faults", nargs="+", choices=FAULTS, help="plant these, one on each of three hosts")
     parser.add_argument("--timeout", default="60s", help="a host that does not answer for so long is lost")
     parser.add_argument("--slurm", action="store_true", help="in an allocation of Slurm's daemons")
-    parser.add_argument("--keep", type=Path, help="the folder of each run is copied into this one")
+    parser.add_argument("--keep", type=Path, help="runs are kept here, and the same command resumes them")
     parser.add_argument(
         "--answering", type=int, metavar="N", help="the driver's cost for N nodes that answer"
     )
@@ -207,16 +223,17 @@ def row(count: int, options: argparse.Namespace) -> tuple[str, bool]:
         words = ["--budget", options.budget, "--timeout", options.timeout]
         run = Examined(hosts, folder, words, slurm)
         began = time.monotonic()
+        kept = None if options.keep is None else options.keep / f"{count}"
         if options.faults:
-            answer, right = with_faults(run, at)
+            answer, right = with_faults(run, at, kept)
         else:
-            document, _ = finished(run.start("-o", "run"))
+            document = finished(run.start("-o", "run"))
             answer = f"exit code {document['exit_code']}, {len(document['suspects'])} suspects"
             right = document["exit_code"] != SUSPECTS
         whole = time.monotonic() - began
         rows = journal(folder)
-        if options.keep is not None:
-            shutil.copytree(folder / "run", options.keep / f"{count}", dirs_exist_ok=True)
+        if kept is not None:
+            shutil.copytree(folder / "run", kept, dirs_exist_ok=True)
     seconds, size = cost(rows, count)
     start = next((line["start"] for line in rows if line.get("start")), 0.0)
     return f"{whole:.0f} | {start:.1f} | {seconds:.1f} | {size:.0f} | {answer}", right and size <= BYTES_MOST

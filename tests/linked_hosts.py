@@ -33,7 +33,7 @@ exec ip netns exec "$space" unshare --uts {clocks} sh -c "hostname $name; $*"
 
 GROUPS = Path("/sys/fs/cgroup")
 QUOTA = 1000
-"""us of processor time in a period, the least that the kernel takes: a long period would make all wait long."""
+"""us of processor time in a period, the least that the kernel takes: all wait as long as the period is."""
 
 
 class NoHostsError(Exception):

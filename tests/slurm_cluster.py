@@ -62,11 +62,10 @@ class Slurm:
     def __init__(self, folder: Path, nodes: int, hosts: LinkedHosts | None = None) -> None:
         self.folder = folder
         self.host = socket.gethostname().split(".")[0] if hosts is None else hosts.names[0]
-        # PMIx looks a node's name up.
-        self.nodes = [self.host] if nodes == 1 else [f"node{number}" for number in range(nodes)]
         self._hosts = hosts
-        if hosts is not None:
-            self.nodes = list(hosts.names)
+        # PMIx looks a node's name up.
+        one_host = [self.host] if nodes == 1 else [f"node{number}" for number in range(nodes)]
+        self.nodes = one_host if hosts is None else list(hosts.names)
         self.env = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
         self.daemons: list[subprocess.Popen[bytes]] = []
         self.job = ""
@@ -83,7 +82,13 @@ class Slurm:
         self._daemon("slurmctld", "-D", "-c", node=self.nodes[0])
         for name in self.nodes:
             self.start_node(name)
-        self._until(lambda: self.output("sinfo", "-h", "-o", "%T") == "idle", "a node", 30.0 + len(self.nodes))
+        self.wait_for_nodes()
+
+    def wait_for_nodes(self) -> None:
+        """Returns when all nodes can be allocated; RuntimeError where they cannot in time."""
+        self._until(
+            lambda: self.output("sinfo", "-h", "-o", "%T") == "idle", "a node", 30.0 + len(self.nodes)
+        )
 
     def start_node(self, name: str) -> None:
         """Starts the slurmd of a node."""
@@ -95,7 +100,8 @@ class Slurm:
         """
         words = ["salloc", "--no-shell", "--no-kill", f"--ntasks={max(2, nodes)}", f"--nodes={nodes}"]
         granted = subprocess.run(
-            self._on(self.nodes[0], words), env=self.env, capture_output=True, text=True, timeout=60, check=True,
+            self._on(self.nodes[0], words),
+            env=self.env, capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
         self.job = granted.stderr.split("job allocation ")[1].split()[0]
 
@@ -105,12 +111,17 @@ class Slurm:
         conf = self.env["SLURM_CONF"]
         return {"SLURM_CONF": conf, "SLURM_JOB_ID": self.job, "SLURM_JOB_NODELIST": nodes}
 
-    def stop(self) -> None:
-        """Ends allocation and daemons; steps are children of slurmd's and go with their job."""
+    def release(self) -> None:
+        """Ends the allocation, if there is one."""
         if self.job:
             self.output("scancel", self.job)
             with contextlib.suppress(RuntimeError):
                 self._until(lambda: self.output("squeue", "-h") == "", "the queue")
+            self.job = ""
+
+    def stop(self) -> None:
+        """Ends allocation and daemons; steps are children of slurmd's and go with their job."""
+        self.release()
         for daemon in reversed(self.daemons):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(daemon.pid, signal.SIGTERM)
@@ -171,7 +182,8 @@ class Slurm:
     def _until(self, ready: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
         end = time.monotonic() + seconds
         while not ready():
-            dead = [daemon.args for daemon in self.daemons if daemon.poll() is not None]
+            # A node that is killed ends by a signal.
+            dead = [daemon.args for daemon in self.daemons if (daemon.poll() or 0) > 0]
             if dead or time.monotonic() > end:
                 raise RuntimeError(f"{what} did not start ({dead or 'too late'}): {self._log()}")
             time.sleep(0.2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -85,14 +86,17 @@ def test_a_link_of_half_the_rate_is_found_and_explained(hosts: LinkedHosts, tmp_
 
 @takes_minutes
 @pytest.mark.alone
-def test_a_host_that_its_control_group_stops_is_found_where_ssh_starts_the_probes(
-    few_hosts: LinkedHosts, tmp_path: Path
+@pytest.mark.parametrize("launcher", ["ssh", "clush"])
+def test_a_host_that_its_control_group_stops_is_found_where_no_mpi_starts_the_probes(
+    few_hosts: LinkedHosts, tmp_path: Path, launcher: str
 ) -> None:
+    if launcher == "clush" and not shutil.which("clush"):
+        pytest.skip("clush is not installed: pip install ClusterShell")
     try:
         few_hosts.throttle("n3", 0.1)
     except NoHostsError as error:
         pytest.skip(str(error))
-    code, document, said = accepted(few_hosts, tmp_path, "--launcher", "ssh", budget="2s")
+    code, document, said = accepted(few_hosts, tmp_path, "--launcher", launcher, budget="2s")
     assert code == 4, said
     [one] = document["suspects"]
     assert (one["name"], one["quantity"], one["cause"]) == ("n3", "throttled", "limit")

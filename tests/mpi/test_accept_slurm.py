@@ -39,7 +39,8 @@ def test_the_nodes_of_an_allocation_are_measured_without_a_word_about_them(
     line = ["accept", "--budget", "5s", "--size", "64KiB", "--working-set", "2MiB", "--json", "-o", "run"]
     done = subprocess.run(
         [sys.executable, "-m", "elbowroom", *line],
-        env={**os.environ, **slurm.allocation()}, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+        env={**os.environ, **slurm.allocation()},
+        cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 3, 4), done.stderr
     document = json.loads(done.stdout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -187,9 +187,19 @@ def check_baseline(names: Sequence[str], baseline: AcceptanceDocument, source: s
         )
 
 
+def _only_one_side(document: AcceptanceDocument, baseline: AcceptanceDocument) -> Iterator[str]:
+    """Which nodes only one of two runs has."""
+    here, there = {*document.names}, {*baseline.names}
+    if here - there:
+        yield f"Not in the baseline: {fold(list(here - there))}"
+    if there - here:
+        yield f"In the baseline only: {fold(list(there - here))}"
+
+
 def compare_site(document: AcceptanceDocument, baseline: AcceptanceDocument, name: str) -> AcceptanceDocument:
     """The document with what the whole site loses against an earlier run. UsageError for another site."""
     check_baseline(document.names, baseline, name)
+    document = msgspec.structs.replace(document, notes=(*document.notes, *_only_one_side(document, baseline)))
     before = {one.quantity: one for one in baseline.levels}
     changes = []
     for one in document.levels:

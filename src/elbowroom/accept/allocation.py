@@ -132,7 +132,8 @@ def examine_allocation(
         disturbed, one_job = bool(document.disturbed), len(plan.nodes) <= plan.shard
         clocks = clocks_of(journal.lines, names, disturbed=disturbed) if one_job else ()
         document = msgspec.structs.replace(document, clocks=clocks)
-        notes = [*site.notes, *clock_notes(clocks, disturbed=disturbed), *_absent(document), *_cost(site, jobs)]
+        of_clocks = clock_notes(clocks, disturbed=disturbed)
+        notes = [*site.notes, *of_clocks, *_absent(document), *_cost(site, jobs)]
         document = with_missing(document, site.lost, notes)
         write_values(folder / "nodes.parquet", journal.lines, plan.nodes, site.names)
     finally:

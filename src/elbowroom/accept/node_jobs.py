@@ -288,7 +288,7 @@ def _reasons(
         elif code != 0:
             output.seek(0)
             lines = [line.strip(" -\t") for line in output.read().decode(errors="replace").splitlines()]
-            said = [line for line in lines if line]
             # Launchers say more than the reason: warnings before it, and what they do about it.
-            reason = next((line for line in said if "error" in line.lower()), (said or [f"exit code {code}"])[0])
+            said = [line for line in lines if line] or [f"exit code {code}"]
+            reason = next((line for line in said if "error" in line.lower()), said[0])
             yield node, f"it started no program: {reason[:200]}"

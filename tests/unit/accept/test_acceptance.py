@@ -75,6 +75,38 @@ def test_a_bad_cable_between_the_only_two_switches_of_a_kind_is_suspected() -> N
     assert (one.cause, one.between) == ("cable", (0, 2))
 
 
+class SlowMessages:
+    """A site whose second kind of nodes halves the bandwidth of all messages from and to it."""
+
+    def __init__(self, site: VirtualSite) -> None:
+        self._site = site
+
+    def measure(self) -> SiteReadings:
+        return self._slower(self._site.measure())
+
+    def measure_again(self, suspicion: Suspicion) -> SiteReadings:
+        return self._slower(self._site.measure_again(suspicion))
+
+    def _slower(self, site: SiteReadings) -> SiteReadings:
+        second = self._site.switches % 2 == 1
+        readings = [
+            msgspec.structs.replace(
+                one, values=np.where(second[one.nodes] | second[one.partners], 0.5, 1.0) * one.values
+            )
+            if one.partners is not None and one.quantity.more_is_better
+            else one
+            for one in site.readings
+        ]
+        return msgspec.structs.replace(site, readings=tuple(readings))
+
+
+@pytest.mark.parametrize("nodes", [16, 100, 200])
+def test_a_second_kind_with_slow_messages_is_no_bad_cable(nodes: int) -> None:
+    for seed in range(3):
+        site = SlowMessages(VirtualSite(nodes, seed=seed, kinds=2))
+        assert examine(site, name="two kinds").suspects == ()
+
+
 def test_a_fault_of_the_second_kind_is_found_by_its_own_kind() -> None:
     document = examined(100, "link:30", "memory-channel:31", kinds=2)
     assert document.nodelist == "n[30-31]"
@@ -154,6 +186,13 @@ def test_drift_of_the_whole_site_is_seen_against_its_baseline() -> None:
     assert drift.exit_code == 4
     assert drift.verdict.startswith("The whole site loses ")
     assert drift.suspects == ()
+
+
+def test_nodes_that_the_baseline_or_the_site_lacks_are_named() -> None:
+    notes = compare_site(examined(20), examined(24), "site.json").notes
+    assert "In the baseline only: n[20-23]" in notes
+    notes = compare_site(examined(24), examined(20), "site.json").notes
+    assert "Not in the baseline: n[20-23]" in notes
 
 
 def test_a_baseline_of_another_site_is_refused() -> None:
