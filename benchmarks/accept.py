@@ -3,7 +3,7 @@
     python benchmarks/accept.py [--sites 1000] [--faults 200] [--nodes 10 100 1000 10000] [--table FILE]
 
 - *healthy*: sites without a fault, every second one with two kinds of nodes. At most 1 % of them have a
-  suspect or a class that is flagged. *Told apart*: how many of those with two kinds say which nodes are the
+  suspect or a class that is flagged. *Recognised*: how many of those with two kinds say which nodes are the
   second one.
 - *found*: one fault of each kind, at the drawn size and at 5 %, on a drawn node of a site, of which every
   second one has two kinds of nodes. At least 95 %.
@@ -36,7 +36,7 @@ SECONDS_MOST, BYTES_MOST = 10.0, 1e9
 SMALL = 0.05
 KINDS = tuple(kind for kind in PLANTS if kind != "site")
 SPLIT = 20
-"""Nodes from which half of each of two kinds can be told from the other half."""
+"""Nodes from which half of each of two kinds differs visibly from the other half."""
 PERIODIC = ("neighbour",)
 """Faults whose size is not that of a quantity: 5 % of them is no loss of 5 %."""
 
@@ -67,10 +67,10 @@ def virtual_site(nodes: int, seed: int, plants: Sequence[PlantedFault] = ()) -> 
 
 
 def healthy_sites(nodes: int, sites: int, first: int) -> tuple[int, int, int]:
-    """On how many something is suspected; of those with two kinds of nodes, how many tell them apart; and how
-    many there are.
+    """On how many something is suspected; of those with two kinds of nodes, how many name the second one; and
+    how many there are.
     """
-    alarms = apart = both = 0
+    alarms = named = both = 0
     for seed in range(first, first + sites):
         site = virtual_site(nodes, seed)
         document = examine(site, name="virtual")
@@ -78,8 +78,8 @@ def healthy_sites(nodes: int, sites: int, first: int) -> tuple[int, int, int]:
         if seed % 2:
             both += 1
             second = fold([f"n{node}" for node in np.flatnonzero(site.switches % 2)])
-            apart += any(one.quantity == "memory" and one.nodes == second for one in document.classes)
-    return alarms, apart, both
+            named += any(one.quantity == "memory" and one.nodes == second for one in document.classes)
+    return alarms, named, both
 
 
 def found(
@@ -120,12 +120,12 @@ def main() -> int:
     parser.add_argument("--table", type=Path, help="also written here")
     options = parser.parse_args()
     missed = False
-    lines = ["| nodes | healthy sites | with an alarm | two kinds told apart |", "|---|---|---|---|"]
+    lines = ["| nodes | healthy sites | with an alarm | two kinds recognised |", "|---|---|---|---|"]
     for nodes in options.nodes if options.sites else ():
-        alarms, apart, both = healthy_sites(nodes, options.sites, options.first)
+        alarms, named, both = healthy_sites(nodes, options.sites, options.first)
         missed |= alarms > FALSE_MOST * options.sites
         share = f"{alarms} ({alarms / options.sites:.1%})"
-        lines.append(f"| {nodes} | {options.sites} | {share} | {apart} of {both} |")
+        lines.append(f"| {nodes} | {options.sites} | {share} | {named} of {both} |")
     lines += [
         "",
         "| fault | size | nodes | found | cause named | also suspected | cause named without facts |",

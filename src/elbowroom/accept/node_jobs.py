@@ -289,6 +289,6 @@ def _reasons(
             output.seek(0)
             lines = [line.strip(" -\t") for line in output.read().decode(errors="replace").splitlines()]
             # Launchers say more than the reason: warnings before it, and what they do about it.
-            said = [line for line in lines if line] or [f"exit code {code}"]
-            reason = next((line for line in said if "error" in line.lower()), said[0])
+            printed = [line for line in lines if line] or [f"exit code {code}"]
+            reason = next((line for line in printed if "error" in line.lower()), printed[0])
             yield node, f"it started no program: {reason[:200]}"
