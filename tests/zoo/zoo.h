@@ -191,8 +191,8 @@ static inline double zoo_repetitions_of_pair(const struct Zoo* zoo, void (*once)
                                              double amount, double seconds) {
   struct Zoo pair = *zoo;
   double best = 0;
-  pair.ranks = 2;
-  pair.left = pair.right = 1 - zoo->rank;
+  pair.ranks = zoo->ranks < 2 ? 1 : 2;
+  pair.left = pair.right = pair.ranks - 1 - zoo->rank;
   zoo_measuring = 1;
   if (zoo->rank < 2) best = zoo_fastest(&pair, once, amount);
   zoo_sleep_until_all();
