@@ -145,9 +145,7 @@ def _matrices(keys: FactorizationKeys) -> Iterator[tuple[int, int]]:
     for block in dict.fromkeys(keys.block):
         if keys.order % block:
             hint = f"give a multiple of {lcm(*keys.block)}, or 0"
-            raise UsageError(
-                f"is not a multiple of {block} rows", field="order", value=keys.order, hint=hint
-            )
+            raise UsageError(f"is not a multiple of {block} rows", field="order", value=keys.order, hint=hint)
         yield keys.order // block, block
 
 
