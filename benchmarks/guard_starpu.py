@@ -51,11 +51,10 @@ class Graph(NamedTuple):
 
 
 def graphs_of(bursts: Graph) -> dict[str, Graph]:
-    """By name; all but the first have nothing to gain."""
+    """By name; without messages there is nothing to gain."""
     return {
         "bursts": bursts,
         "no messages": bursts._replace(messages=0),
-        "no memory": bursts._replace(memory=0),
     }
 
 
@@ -199,9 +198,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=1, help="of a block")
     parser.add_argument("--run-steps", type=int, default=30, help="of a whole run")
     parser.add_argument("--policies", type=lambda text: text.split(","), default=["eager", "lws", "dmdas"])
-    parser.add_argument(
-        "--graphs", type=lambda text: text.split(","), default=["bursts", "no messages", "no memory"]
-    )
+    parser.add_argument("--graphs", type=lambda text: text.split(","), default=["bursts", "no messages"])
     parser.add_argument("--unmarked", action="store_true", help="which tasks are memory-bound is learnt")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--minutes", type=float, default=1e6, help="then no pair begins any more")
