@@ -21,11 +21,15 @@ CountedEvents miss_events(const ProcessorEvents& processor) {
     return CountedEvent{PERF_TYPE_HW_CACHE,
                         of_cache(cache, PERF_COUNT_HW_CACHE_OP_READ, PERF_COUNT_HW_CACHE_RESULT_MISS), ""};
   };
+  CountedEvent nearest = misses(PERF_COUNT_HW_CACHE_L1D);
+  if (processor.l1_misses) {
+    nearest = {PERF_TYPE_RAW, processor.l1_misses->config, ""};
+  }
   CountedEvent second{PERF_TYPE_RAW, 0, "no event of this processor for misses of this level is known"};
   if (processor.l2_misses) {
     second = {PERF_TYPE_RAW, processor.l2_misses->config, ""};
   }
-  return {misses(PERF_COUNT_HW_CACHE_L1D), misses(PERF_COUNT_HW_CACHE_LL), second};
+  return {nearest, misses(PERF_COUNT_HW_CACHE_LL), second};
 }
 
 CountedEvents work_events() {

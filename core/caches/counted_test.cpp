@@ -28,20 +28,23 @@ TEST_CASE("a processor without such events has no counts, never zero") {
   CHECK_FALSE(counters.reason(MissCounters::last).empty());
 }
 
-TEST_CASE("events are those of reads that miss in the nearest, the last and, where it is known, the second level") {
+TEST_CASE(
+    "events are those of reads that miss in the last and, where the processor's are known, in the nearer levels") {
+  using Event = std::pair<std::uint32_t, std::uint64_t>;
   for (const bool known : {false, true}) {
-    std::vector<std::uint64_t> opened;
+    std::vector<Event> opened;
     ProcessorEvents processor;
     if (known) {
+      processor.l1_misses = {"L1D.REPLACEMENT", 0x0151};
       processor.l2_misses = {"L2_RQSTS.MISS", 0x3f24};
     }
     const MissCounters counters(miss_events(processor), [&](std::uint32_t type, std::uint64_t config) {
-      CHECK(type == (opened.size() < 2 ? PERF_TYPE_HW_CACHE : PERF_TYPE_RAW));
-      opened.push_back(config);
+      opened.emplace_back(type, config);
       return Counter(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true);
     });
-    CHECK(opened == (known ? std::vector<std::uint64_t>{0x10000, 0x10002, 0x3f24}
-                           : std::vector<std::uint64_t>{0x10000, 0x10002}));
+    const Event last{PERF_TYPE_HW_CACHE, 0x10002};
+    CHECK((opened == (known ? std::vector<Event>{{PERF_TYPE_RAW, 0x0151}, last, {PERF_TYPE_RAW, 0x3f24}}
+                            : std::vector<Event>{{PERF_TYPE_HW_CACHE, 0x10000}, last})));
     // Stands for the processor's own; where the kernel counts nothing (qemu-user, some containers) there is none.
     if (Counter(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true).works()) {
       CHECK(counters.reason(MissCounters::second).empty() == known);

@@ -254,13 +254,17 @@ TEST_CASE("events of a processor are found by its vendor, family and model") {
   CHECK(henri.memory_stalls.front().config == 0x140014a3);
   CHECK(henri.memory_stalls.back().config == 0x40a6);
   CHECK(x86("GenuineIntel", "6", "106").memory_stalls.back().config == 0x020040a6);  // Ice Lake
+  CHECK(henri.l1_misses->config == 0x0151);
   CHECK(henri.l2_misses->config == 0x3f24);
   CHECK(x86("GenuineIntel", "6", "79").memory_stalls.front().config == 0x060006a3);
   CHECK(x86("GenuineIntel", "6", "143").memory_stalls.front().config == 0x050021a6);
   CHECK(x86("GenuineIntel", "6", "42").memory_stalls.empty());  // Sandy Bridge
+  CHECK(x86("GenuineIntel", "6", "42").l1_misses->config == 0x0151);
   CHECK(x86("AuthenticAMD", "25", "17").memory_stalls.front().config == 0xa2d6);
   const auto zen_3 = x86("AuthenticAMD", "25", "1");
   CHECK(zen_3.memory_stalls.empty());
+  CHECK(zen_3.l1_misses->config == 0x5f43);
+  CHECK_FALSE(x86("AuthenticAMD", "23", "49").l1_misses.has_value());  // Zen 2
   CHECK(zen_3.l2_misses->config == 0x0864);
   CHECK(processor_events({{"CPU implementer", "0x41"}}).memory_stalls.front().config == 0x4005);
   CHECK(processor_events({}).memory_stalls.empty());

@@ -27,6 +27,7 @@ int number(const std::map<std::string, std::string>& cpuinfo, const char* key) {
 }
 
 // Models of family 6, by the generations that share their events (Intel's perfmon event lists).
+const std::set<int> kSandyBridge = {42, 45};
 const std::set<int> kIvyBridgeToBroadwell = {58, 60, 61, 62, 63, 69, 70, 71, 79, 86};
 const std::set<int> kSkylake = {78, 85, 94, 102, 142, 158, 165, 166};  // to Cascade Lake and Comet Lake
 const std::set<int> kIceLake = {106, 108, 125, 126, 140, 141, 157, 167};
@@ -36,6 +37,10 @@ ProcessorEvents of_intel(int family, int model) {
   ProcessorEvents events;
   if (family != 6) {
     return events;
+  }
+  if (kSandyBridge.contains(model) || kIvyBridgeToBroadwell.contains(model) || kSkylake.contains(model) ||
+      kIceLake.contains(model) || kSapphireRapids.contains(model)) {
+    events.l1_misses = {"L1D.REPLACEMENT", 0x0151};
   }
   if (kIvyBridgeToBroadwell.contains(model)) {
     events.memory_stalls = {{"CYCLE_ACTIVITY.STALLS_LDM_PENDING", with_mask(0x06a3, 6)},
@@ -68,6 +73,9 @@ ProcessorEvents of_amd(int family, int model) {
   if (family == 23 || family == 25 || family == 26) {
     events.l2_misses = {"l2_cache_req_stat.ls_rd_blk_c", 0x0864};
   }
+  if (family == 25 || family == 26) {
+    events.l1_misses = {"ls_dmnd_fills_from_sys.all", 0x5f43};
+  }
   if (is_zen_4_or_later(family, model)) {
     events.memory_stalls = {{"ex_no_retire.load_not_complete", 0xa2d6}};
   }
@@ -87,7 +95,9 @@ ProcessorEvents processor_events(const std::map<std::string, std::string>& cpuin
   }
   // Common events of the architecture (Arm ARM, D13); a core without one refuses to open it.
   if (cpuinfo.contains("CPU implementer")) {
-    return {{ProcessorEvent{"STALL_BACKEND_MEM", 0x4005}}, ProcessorEvent{"L2D_CACHE_REFILL", 0x17}};
+    return {{ProcessorEvent{"STALL_BACKEND_MEM", 0x4005}},
+            ProcessorEvent{"L1D_CACHE_REFILL", 0x03},
+            ProcessorEvent{"L2D_CACHE_REFILL", 0x17}};
   }
   return {};
 }

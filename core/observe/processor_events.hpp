@@ -1,5 +1,5 @@
-// Events that perf_event has no name of its own for on every processor: cycles stalled on memory, misses of the second
-// level of cache. Their numbers are those of the vendors' public lists of events.
+// Events that perf_event has no name of its own for on every processor: cycles stalled on memory, misses of the first
+// level of cache by reads and writes, and of the second one. Their numbers are those of the vendors' public lists of events.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,8 @@ struct ProcessorEvents {
   // Their sum: cycles in which nothing was done because data had not arrived, or because stores waited for memory (the
   // latter by Intel's processors and Arm's only).
   std::vector<ProcessorEvent> memory_stalls;
+  // Lines that reads or writes brought into the first level: what PAPI_L1_DCM counts.
+  std::optional<ProcessorEvent> l1_misses;
   std::optional<ProcessorEvent> l2_misses;
 };
 

@@ -353,7 +353,10 @@ def work(case: AccessCase) -> list[Finding]:
     return findings
 
 
-EVENTS = "The kernel's generic events count L1 misses of reads only, and none of lines prefetched in time."
+EVENTS = (
+    "Lines that were prefetched in time are no misses, and where no event of this processor is known, counts "
+    "of L1 are of reads only."
+)
 """Why the counts may be below the model's."""
 
 
