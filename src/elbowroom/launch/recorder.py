@@ -348,7 +348,7 @@ def _mpi_of(
         f"{launcher}the program's MPI is unknown",
         field="mpi",
         value=library,
-        hint="name it with --mpi PREFIX, or leave it out with --adapters starpu,omp",
+        hint="name it with --mpi PREFIX; `trace record` may leave MPI out with --adapters starpu,omp",
     )
 
 
@@ -380,8 +380,8 @@ def _beside(word: str) -> Mpi:
         "has no mpicxx of the same MPI beside it, so its interposer cannot be built",
         field="mpi",
         value=str(path),
-        hint="install it (Debian: libopenmpi-dev, libmpich-dev), name another with --mpi PREFIX, or leave "
-        "MPI out with --adapters starpu,omp",
+        hint="install it (Debian: libopenmpi-dev, libmpich-dev), or name another with --mpi PREFIX; `trace "
+        "record` may leave MPI out with --adapters starpu,omp",
     )
 
 
