@@ -7,6 +7,7 @@ import atexit
 import os
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -38,6 +39,8 @@ class Command(argparse.ArgumentParser):
             folder = _scratch() if "{folder}" in self._smoke else ""
             words.remove("--smoke")
             words = ["--smoke", *shlex.split(self._smoke.replace("{folder}", folder)), *words]
+        # What a benchmark set up outside of its own process (hosts, control groups) goes when it is ended.
+        signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
         return super().parse_args(words, namespace)
 
 
