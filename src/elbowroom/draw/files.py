@@ -55,7 +55,7 @@ PAIRED_INCHES = (7.0, 5.6)
 PANEL_INCHES = (4.2, 2.8)
 MAP_INCHES = (6.6, 5.2)
 DOTS_PER_INCH = 150
-LETTERS = 105
+LETTERS = 96
 """Letters of the sentences below the plot that fit in one line."""
 TITLE_LETTERS = 76
 """Letters of a title that fit in one line above a plot as wide as SIZE_INCHES."""
